@@ -2,7 +2,7 @@
 //! from the stored intent through every phase to the observation, both commits included.
 
 use anyhow::{Result, bail, ensure};
-use portcullis::{Answer, AskId, Reply, Runtime};
+use portcullis::{AskAnswer, AskId, Reply, Runtime};
 use portcullis_base::MessageId;
 use portcullis_pipeline::{Append, Disposition, Observation, Proposal, Session};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub async fn allowed(runtime: &Runtime, session: &Session, n: u128, tool: &str, 
         Disposition::Settled(seen) => bail!("{tool} did not ask: {}", seen.session_view().summary),
         Disposition::Elsewhere(event) => bail!("{tool} was handed over by {event}"),
     };
-    runtime.reply(ask, Answer::by("bench", Reply::AllowOnce)).await?;
+    runtime.reply(ask, AskAnswer::by("bench", Reply::AllowOnce)).await?;
     Ok(ask)
 }
 

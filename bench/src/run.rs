@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
-use portcullis::harness::{Crew, Post, Settings, Unwatched, Worker, WorkerSettings};
+use portcullis::harness::{Crew, NoWatcher, Post, Settings, Worker, WorkerSettings};
 use portcullis::{
-    Agent, AgentParts, Answer, CancellationToken, DefaultPolicy, Reply, Runtime, Semantics, SessionId, SystemClock,
+    Agent, AgentParts, AskAnswer, CancellationToken, DefaultPolicy, Reply, Runtime, Semantics, SessionId, SystemClock,
     SystemIds, Tool,
 };
 use portcullis_base::{Clock as _, WorkerId};
@@ -138,7 +138,7 @@ async fn replied() -> Result<Row> {
         let agent = runtime.agent(AgentParts {
             model: Arc::new(AtOnce::new(1, make, Arc::clone(&store))?),
             settings: Settings { directive: false, ..Settings::default() },
-            watcher: Arc::new(Unwatched),
+            watcher: Arc::new(NoWatcher),
             entropy: Arc::new(SystemIds::new()),
             sandbox: "isolated".to_owned(),
         });
@@ -163,7 +163,7 @@ async fn replied() -> Result<Row> {
         // It listens by then; what is measured is the answer.
         tokio::time::sleep(Duration::from_millis(20)).await;
         let begun = Instant::now();
-        runtime.reply(ask, Answer::by("bench", Reply::AllowOnce)).await?;
+        runtime.reply(ask, AskAnswer::by("bench", Reply::AllowOnce)).await?;
         spans.push(begins.recv().await.context("the tool starts")? - begun);
         working.await??;
     }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
-use portcullis::harness::{Settings, Stopped, Unwatched, Woken};
+use portcullis::harness::{NoWatcher, Settings, WakeStop, Woken};
 use portcullis::model::{
-    Answer, AnswerPart, Call, Heard, Model, ModelError, ModelName, Request, Stop, ToolSpec, Usage,
+    Answer, AnswerPart, Call, DeltaSink, Model, ModelError, ModelName, Request, Stop, ToolSpec, Usage,
 };
 use portcullis::{AgentParts, CancellationToken, Layer, PolicyBuilder, Profile, Reply, Runtime, parse_rules};
 use portcullis_base::SystemIds;
@@ -80,7 +80,7 @@ impl Model for AtOnce {
         Ok(())
     }
 
-    async fn ask(&self, _request: &Request<'_>, _heard: Heard<'_>) -> Result<Answer, ModelError> {
+    async fn ask(&self, _request: &Request<'_>, _heard: DeltaSink<'_>) -> Result<Answer, ModelError> {
         let now = Instant::now();
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(said) = said.take() {
@@ -132,7 +132,7 @@ async fn wake(calls: usize, prepare: impl Fn(&Path) -> Result<()>, make: Make) -
     let agent = runtime.agent(AgentParts {
         model: model.clone(),
         settings: Settings { max_turns_per_wake: u32::try_from(calls)? + 2, directive: false, ..Settings::default() },
-        watcher: Arc::new(Unwatched),
+        watcher: Arc::new(NoWatcher),
         entropy: Arc::new(SystemIds::new()),
         sandbox: "isolated".to_owned(),
     });
@@ -142,11 +142,11 @@ async fn wake(calls: usize, prepare: impl Fn(&Path) -> Result<()>, make: Make) -
     let size = on_disk(&database)?;
     // A wake pauses at every ask, and goes on when it is answered.
     while let Woken::Executed(end) = agent.wake(session, &CancellationToken::new()).await?
-        && matches!(end.stop, Stopped::RequiresAction(_))
+        && matches!(end.stop, WakeStop::RequiresAction(_))
     {
         let waiting = AskFilter { session: Some(session), pending: true };
         for ask in store.asks(runtime.gate().tenant(), waiting).await? {
-            runtime.reply(ask.ask_id, portcullis::Answer::by("bench", Reply::AllowOnce)).await?;
+            runtime.reply(ask.ask_id, portcullis::AskAnswer::by("bench", Reply::AllowOnce)).await?;
         }
     }
     let grown = on_disk(&database)?.saturating_sub(size);

@@ -4,15 +4,16 @@
 use std::collections::HashSet;
 
 use portcullis::SessionId;
-use portcullis::harness::{Activity, Skip, Stopped, WakeEnd};
+use portcullis::harness::{Activity, Skip, WakeEnd, WakeStop};
 use portcullis_base::{Clock as _, EventId, SystemClock, Timestamp};
 use portcullis_event::facts::text_of;
-use portcullis_event::fold::{Input, Said};
+use portcullis_event::fold::{Input, InputContent};
 use portcullis_event::{Body, Event, LOCAL_TENANT, State};
 use portcullis_store::{AskFilter, Head, HostLiveness, LeaseOwner, Liveness, LivenessOracle as _, Log as _};
 use serde_json::{Value, json};
 
 use crate::ask_view;
+use crate::hints;
 use crate::render::{self, Term, safe_line};
 use crate::wake;
 use crate::world::{PAGE, World, key};
@@ -30,31 +31,31 @@ fn store_told(term: &Term, document: Value) {
 }
 
 /// One thing that a worker did, kept until it is told.
-pub struct Happened {
+pub struct WorkerReport {
     cycle: u64,
     session: SessionId,
-    what: What,
+    what: WorkerDeed,
 }
 
-enum What {
+enum WorkerDeed {
     Ran(Box<WakeEnd>, Box<State>),
     Skipped { reason: Skip, message: Option<String>, again: Option<Timestamp> },
 }
 
-impl Happened {
+impl WorkerReport {
     /// What is told of a session later. What is about the store as a whole is told at once: the log cannot be read then.
     pub fn of(activity: Activity<'_>, term: &Term) -> Option<Self> {
         match activity {
             Activity::Ran { cycle, session, end, state } => {
-                Some(Self { cycle, session, what: What::Ran(Box::new(end.clone()), Box::new(state.clone())) })
+                Some(Self { cycle, session, what: WorkerDeed::Ran(Box::new(end.clone()), Box::new(state.clone())) })
             }
-            Activity::Skipped { cycle, session, reason, message, again } => Some(Self {
-                cycle,
-                session,
-                what: What::Skipped { reason, message: message.map(str::to_owned), again },
-            }),
+            Activity::Skipped { cycle, session, reason, fault, again } => {
+                let message = fault.map(|fault| hints::explained(fault));
+                Some(Self { cycle, session, what: WorkerDeed::Skipped { reason, message, again } })
+            }
             Activity::StoreFailed { error } => {
-                store_told(term, json!({"type": "store_failed", "message": error.to_string()}));
+                let error = hints::explained(error);
+                store_told(term, json!({"type": "store_failed", "message": error}));
                 term.error(&format!("{error}; waiting until the store can be used again"));
                 None
             }
@@ -68,8 +69,8 @@ impl Happened {
 
     /// The session, if it waits for somebody to answer.
     pub fn waiting(&self) -> Option<SessionId> {
-        let waits = |end: &WakeEnd| matches!(end.stop, Stopped::RequiresAction(_));
-        matches!(&self.what, What::Ran(end, _) if waits(end)).then_some(self.session)
+        let waits = |end: &WakeEnd| matches!(end.stop, WakeStop::RequiresAction(_));
+        matches!(&self.what, WorkerDeed::Ran(end, _) if waits(end)).then_some(self.session)
     }
 
     /// Lines for a person, or one document. A log that cannot be read any more does not stop the work on others.
@@ -83,7 +84,8 @@ impl Happened {
             Ok(told) if term.json => told.iter().for_each(|line| drop(term.bytes(line.as_bytes()))),
             Ok(told) => told.iter().for_each(|line| drop(term.print(line))),
             Err(error) => {
-                term.error(&format!("{} was worked on; what it came to cannot be read: {error:#}", self.session))
+                let error = hints::explained_chain(&error);
+                term.error(&format!("{} was worked on; what it came to cannot be read: {error}", self.session))
             }
         }
     }
@@ -95,15 +97,15 @@ impl Happened {
             false => format!("{session} {how}: {}", safe_line(more, 300)),
         };
         let (end, state) = match &self.what {
-            What::Ran(end, state) => (end, state),
-            What::Skipped { reason, message, .. } => {
+            WorkerDeed::Ran(end, state) => (end, state),
+            WorkerDeed::Skipped { reason, message, .. } => {
                 let how = format!("skipped ({})", render::word(reason));
                 return Ok(vec![line(&how, message.as_deref().unwrap_or_default())]);
             }
         };
         Ok(vec![match &end.stop {
-            Stopped::RequiresAction(_) => return self.waits(world, state).await,
-            Stopped::Idle(reason) => {
+            WakeStop::RequiresAction(_) => return self.waits(world, state).await,
+            WakeStop::Idle(reason) => {
                 let verdict = end.checked.as_ref().map(|checked| checked.verdict.as_str());
                 let verdict = verdict.map(|verdict| format!(", fact-check: {verdict}")).unwrap_or_default();
                 let how = format!("done ({}{verdict})", render::word(&json!(reason)["type"]));
@@ -114,12 +116,14 @@ impl Happened {
                     None => line(&how, &text),
                 }
             }
-            Stopped::Rescheduled(at) => line(&format!("goes on at {at}"), &safe_line(&end.text, 100)),
-            Stopped::Retrying { error, at } => {
-                line(&format!("failed ({}), tried again at {at}", error.failure.as_str()), &error.message)
+            WakeStop::Rescheduled(at) => line(&format!("goes on at {at}"), &safe_line(&end.text, 100)),
+            WakeStop::Retrying { error, at } => {
+                line(&format!("failed ({}), tried again at {at}", error.failure.as_str()), &hints::explained(error))
             }
-            Stopped::GaveUp { error } => line(&format!("failed for good ({})", error.failure.as_str()), &error.message),
-            Stopped::Broken => line("broken off; whoever comes next goes on", ""),
+            WakeStop::GaveUp { error } => {
+                line(&format!("failed for good ({})", error.failure.as_str()), &hints::explained(error))
+            }
+            WakeStop::Broken => line("broken off; whoever comes next goes on", ""),
         }])
     }
 
@@ -149,8 +153,8 @@ impl Happened {
         let head = world.store.head(key(self.session)).await?;
         let streak = head.as_ref().map(|head| head.failure_streak);
         let (end, state) = match &self.what {
-            What::Ran(end, state) => (end, state),
-            What::Skipped { reason, message, again } => {
+            WorkerDeed::Ran(end, state) => (end, state),
+            WorkerDeed::Skipped { reason, message, again } => {
                 return Ok(json!({
                     "type": "skipped",
                     "cycle": self.cycle,
@@ -225,7 +229,7 @@ pub fn is_gone(owner: &LeaseOwner) -> bool {
 
 /// What the log says of a wake that ended: what it took up, what it queued, which events it wrote.
 pub async fn facts(world: &World, session: SessionId, end: &WakeEnd) -> anyhow::Result<Value> {
-    let mut read = Read { wanted: end.processed.iter().copied().collect(), ..Read::default() };
+    let mut read = WakeReading { wanted: end.processed.iter().copied().collect(), ..WakeReading::default() };
     let mut last = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
     // Backwards: a wake is at the end of its log, however long that is.
     while last > 0 && !(read.begun && read.wanted.is_empty()) {
@@ -235,8 +239,8 @@ pub async fn facts(world: &World, session: SessionId, end: &WakeEnd) -> anyhow::
         last = after;
     }
     let requeue = match &end.stop {
-        Stopped::Rescheduled(at) => json!({"reason": "queued_wake", "due_at": at}),
-        Stopped::Retrying { at, .. } => json!({"reason": "retry", "due_at": at}),
+        WakeStop::Rescheduled(at) => json!({"reason": "queued_wake", "due_at": at}),
+        WakeStop::Retrying { at, .. } => json!({"reason": "retry", "due_at": at}),
         _ => Value::Null,
     };
     read.inputs.reverse();
@@ -254,7 +258,7 @@ pub async fn facts(world: &World, session: SessionId, end: &WakeEnd) -> anyhow::
 
 /// What was read so far, newest first.
 #[derive(Default)]
-struct Read {
+struct WakeReading {
     wanted: HashSet<EventId>,
     /// The beginning of the wake was met.
     begun: bool,
@@ -264,7 +268,7 @@ struct Read {
     count: usize,
 }
 
-impl Read {
+impl WakeReading {
     fn take(&mut self, event: &Event, end: &WakeEnd) {
         let of_wake = event.wake_id == Some(end.wake_id);
         if of_wake {
@@ -288,10 +292,10 @@ impl Read {
         }
         if consumed {
             let said = Input::of(event, &body).map(|input| match input.said {
-                Said::Message { content } | Said::System { content } | Said::CustomResult { content, .. } => {
-                    text_of(&content)
-                }
-                Said::Interrupt { note } => format!("interrupt {}", note.unwrap_or_default()),
+                InputContent::Message { content }
+                | InputContent::System { content }
+                | InputContent::CustomResult { content, .. } => text_of(&content),
+                InputContent::Interrupt { note } => format!("interrupt {}", note.unwrap_or_default()),
             });
             self.inputs.push(preview(&said.unwrap_or_else(|| event.kind.as_str().to_owned())));
         }

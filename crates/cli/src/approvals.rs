@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use portcullis::{Answer, Reply, Runtime, RuntimeError};
+use portcullis::{AskAnswer, Reply, Runtime, RuntimeError};
 use portcullis_base::{AskId, Clock as _, SystemClock};
 use portcullis_event::AskState;
 use portcullis_pipeline::folded;
@@ -12,14 +12,15 @@ use serde_json::json;
 
 use crate::args::{Approvals, Globals};
 use crate::ask::Ask;
-use crate::ask_view::{self, Whole};
+use crate::ask_view::{self, WholeAsk};
 use crate::config::Settings;
-use crate::exit::{Ended, failed};
+use crate::exit::{ExitKind, failed};
+use crate::hints;
 use crate::render::{self, Term};
 use crate::world::{World, is_there, key};
 use crate::{activity, call, person, watch};
 
-pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     match what {
         Approvals::List => list(globals, term).await,
         Approvals::Watch => {
@@ -37,10 +38,10 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
                 (false, false) => Reply::AllowOnce,
             };
             if ask.is_pending() && term.interactive() && !watch::read_through(&world, &ask, term).await? {
-                return Ok(Ended::Interrupted);
+                return Ok(ExitKind::Interrupted);
             }
             let expires_at = expires.map(|span| SystemClock::new().now().plus(span));
-            settle(&world, &ask.row, Answer { expires_at, ..person::answer(reply, "cli", None) }, term).await
+            settle(&world, &ask.row, AskAnswer { expires_at, ..person::answer(reply, "cli", None) }, term).await
         }
         Approvals::Deny { ask, feedback, stop } => {
             let world = World::existing(globals)?;
@@ -55,7 +56,7 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
     }
 }
 
-async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+async fn list(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let asks = match World::look(Settings::load(globals)?)? {
         Some(world) => Ask::pending(&world).await?,
         None => Vec::new(),
@@ -86,7 +87,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
             }
         }
     }
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 /// What has its place in a table. The whole of what has not stands below it.
@@ -100,8 +101,8 @@ fn in_a_cell(touches: &str) -> String {
     }
 }
 
-async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<Ended> {
-    let whole = Whole::load(world, Ask::load(world, ask).await?).await?;
+async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<ExitKind> {
+    let whole = WholeAsk::load(world, Ask::load(world, ask).await?).await?;
     if term.json {
         term.document(&whole.document()?)?;
     } else {
@@ -110,15 +111,15 @@ async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<Ended> {
     // Everything else was shown; that the diff could not be is the store's fault.
     match whole.diff {
         Err(error) if term.json => {
-            term.error(&error.to_string());
-            Ok(Ended::Broken)
+            term.error(&hints::explained_chain(&error));
+            Ok(ExitKind::Broken)
         }
-        diff => diff.map(|_| Ended::Done),
+        diff => diff.map(|_| ExitKind::Done),
     }
 }
 
 /// Records an answer and sees the call through.
-pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) -> anyhow::Result<Ended> {
+pub async fn settle(world: &World, row: &AskRow, answer: AskAnswer, term: &Term) -> anyhow::Result<ExitKind> {
     let ask = row.ask_id;
     let reply = answer.reply.clone();
     let refusal = !reply.allows();
@@ -153,7 +154,7 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
     unheard(world, row, term).await?;
     let ended = shown.or_interrupted(interrupted);
     // A refusal that was recorded is what was asked for.
-    Ok(if refusal && ended == Ended::Denied { Ended::Done } else { ended })
+    Ok(if refusal && ended == ExitKind::Denied { ExitKind::Done } else { ended })
 }
 
 /// Says who goes on with a session in which a model works, where nobody does so by himself.
@@ -178,7 +179,7 @@ async fn left_over(
     row: &AskRow,
     refusal: bool,
     term: &Term,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ExitKind> {
     let ask = row.ask_id;
     let observed = runtime.observation(row.session_id, row.intent_id, row.asked_seq).await?;
     let now = Ask::load(world, ask).await?.row;

@@ -343,7 +343,7 @@ pub struct WorkerArgs {
 
 /// What became of a call, as a person found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Happened {
+pub enum LearnedOutcome {
     Happened,
     DidNotHappen,
 }
@@ -422,7 +422,7 @@ pub enum Sessions {
         invocation: InvocationId,
         /// What you found out
         #[arg(value_enum)]
-        what: Happened,
+        what: LearnedOutcome,
         /// How you know
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use portcullis_base::{AskId, Clock as _, SessionId, SystemClock};
-use portcullis_event::facts::Asked;
+use portcullis_event::facts::PermissionAsked;
 use portcullis_event::{AskState, Body, LOCAL_TENANT};
 use portcullis_store::{AskFilter, AskRow, Log as _, StoreError};
 use serde_json::{Value, json};
 
 use crate::ask_kept;
-use crate::exit::{Ended, fault};
+use crate::exit::{ExitKind, fault};
 use crate::world::{World, key};
 
 /// Where tools see the workspace.
@@ -79,7 +79,17 @@ impl Ask {
 /// person may allow it.
 async fn as_asked(world: &World, row: AskRow) -> anyhow::Result<(AskRow, bool)> {
     let asked = question(world, &row).await?;
-    let Asked { intent_id, kind, facts, pinned, only_a_person, input_hash, expires_at, definition_version, .. } = asked;
+    let PermissionAsked {
+        intent_id,
+        kind,
+        facts,
+        pinned,
+        only_a_person,
+        input_hash,
+        expires_at,
+        definition_version,
+        ..
+    } = asked;
     let expired = row.state == AskState::Pending && expires_at <= SystemClock::new().now();
     let state = if expired { AskState::Expired } else { row.state };
     let facts = ask_kept::facts(world, &row, facts).await;
@@ -88,15 +98,15 @@ async fn as_asked(world: &World, row: AskRow) -> anyhow::Result<(AskRow, bool)> 
 }
 
 /// The event that opened the ask.
-pub async fn question(world: &World, row: &AskRow) -> anyhow::Result<Asked> {
+pub async fn question(world: &World, row: &AskRow) -> anyhow::Result<PermissionAsked> {
     let events = world.store.read(key(row.session_id), row.asked_seq.saturating_sub(1), 1).await?;
     match events.first().map(portcullis_event::Event::body) {
-        Some(Body::Asked(asked)) if asked.ask_id == row.ask_id => Ok(*asked),
+        Some(Body::PermissionAsked(asked)) if asked.ask_id == row.ask_id => Ok(*asked),
         _ => {
             let check = world.command(&format!("audit verify {}", row.session_id));
             let (ask, seq) = (row.ask_id, row.asked_seq);
             let text = format!("event {seq} of its log is not ask {ask}, so nobody can be shown what it asks: {check}");
-            Err(fault(Ended::Broken, text))
+            Err(fault(ExitKind::Broken, text))
         }
     }
 }

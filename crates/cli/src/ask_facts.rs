@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::hints;
 use crate::render::{self, YELLOW, exact, safe_in_ask, styled};
 use crate::world::quoted;
 
@@ -27,14 +28,14 @@ pub fn resources(value: &Value) -> String {
 }
 
 /// What a call touches, beside an input that is shown whole.
-pub struct Touched {
+pub struct TouchedView {
     /// All of it, or the first few with the true number of all.
     pub few: String,
     /// All of it, where those are few of many.
     pub all: Option<String>,
 }
 
-impl Touched {
+impl TouchedView {
     pub fn of(value: &Value, input: &Value) -> Self {
         let resources = value.as_array().map(Vec::as_slice).unwrap_or_default();
         // What is a text of the input is not shown a second time.
@@ -175,16 +176,23 @@ pub fn fact(name: &str, value: &Value) -> String {
         "project_scripts" => flag(&styled(YELLOW, "may run"), "cannot run"),
         "reversible" => flag("yes", &styled(YELLOW, "no")),
         "rule" => rule(value),
+        // The list may hold the newest alone.
+        "since_last_answer" => format!("{} ({})", plain(value), hints::ALL_WARNINGS),
         "cwd" if value.is_null() => "/workspace".to_owned(),
-        _ => match value {
-            Value::String(text) if text.contains('\n') => format!("{}\n{}", counted(text), block(text).trim_end()),
-            Value::String(text) => exact(text, WHOLE),
-            Value::Array(all) if all.iter().all(Value::is_string) => {
-                let words = all.iter().filter_map(Value::as_str).map(str::to_owned);
-                exact(&counted_once(words).join(", "), WHOLE)
-            }
-            other => exact(&other.to_string(), WHOLE),
-        },
+        _ => plain(value),
+    }
+}
+
+/// A fact whose name says nothing of how it reads.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.contains('\n') => format!("{}\n{}", counted(text), block(text).trim_end()),
+        Value::String(text) => exact(text, WHOLE),
+        Value::Array(all) if all.iter().all(Value::is_string) => {
+            let words = all.iter().filter_map(Value::as_str).map(str::to_owned);
+            exact(&counted_once(words).join(", "), WHOLE)
+        }
+        other => exact(&other.to_string(), WHOLE),
     }
 }
 
@@ -230,9 +238,9 @@ mod tests {
     fn what_the_input_shows_whole_is_not_shown_twice() {
         let line = "for f in *; do rm $f; done\n".repeat(9);
         let touched = json!([{"kind": "opaque", "name": line, "as_written": line}]);
-        let shown = Touched::of(&touched, &json!({"command": line}));
+        let shown = TouchedView::of(&touched, &json!({"command": line}));
         assert_eq!(shown.few, "opaque: the whole `command` of the input (243 characters, 10 lines)");
-        let shown = Touched::of(&touched, &json!({"command": "other"}));
+        let shown = TouchedView::of(&touched, &json!({"command": "other"}));
         assert!(shown.few.starts_with("1 in all, ") && shown.all.is_some_and(|all| all.contains("rm $f")));
     }
 
@@ -243,16 +251,16 @@ mod tests {
     #[test]
     fn of_many_things_a_few_are_shown_with_their_true_number_and_all_of_them_behind_the_other_facts() {
         let many: Vec<Value> = (0..95).map(|n| argv(&["echo", &n.to_string()], &format!("echo {n}"))).collect();
-        let shown = Touched::of(&json!(many), &json!({"command": "x"}));
+        let shown = TouchedView::of(&json!(many), &json!({"command": "x"}));
         assert_eq!(shown.few, "argv echo 0, argv echo 1, argv echo 2, …: 95 in all, listed below the other facts");
         let all = shown.all.expect("many");
         assert!((0..95).all(|n| all.split(", ").any(|one| one == format!("argv echo {n}"))), "{all}");
-        let four = Touched::of(&json!(many[..4]), &json!({}));
+        let four = TouchedView::of(&json!(many[..4]), &json!({}));
         assert!(four.all.is_none() && four.few.ends_with("argv echo 3"), "{}", four.few);
         // The same again and again is counted, and long names are not left out.
         let same = vec![argv(&["true"], "true"); 7];
-        assert_eq!(Touched::of(&json!(same), &json!({})).few, "argv true (7 times)");
-        let long = Touched::of(&json!([argv(&["echo", &"y".repeat(900)], "echo y")]), &json!({}));
+        assert_eq!(TouchedView::of(&json!(same), &json!({})).few, "argv true (7 times)");
+        let long = TouchedView::of(&json!([argv(&["echo", &"y".repeat(900)], "echo y")]), &json!({}));
         assert!(long.few.starts_with("1 in all") && long.all.is_some_and(|all| all.contains(&"y".repeat(900))));
     }
 

@@ -6,7 +6,8 @@ use portcullis_pipeline::ArtifactShelf;
 use portcullis_store::AskRow;
 use serde_json::Value;
 
-use crate::exit::{Ended, fault};
+use crate::exit::{ExitKind, fault};
+use crate::hints;
 use crate::world::World;
 
 /// The fact that names the artifact with all facts.
@@ -35,7 +36,7 @@ async fn kept(world: &World, row: &AskRow, facts: &Value, name: &str) -> anyhow:
     let cannot = |why: &dyn std::fmt::Display| cannot(row, name, why);
     let named = serde_json::from_value::<ArtifactRef>(named.clone()).map_err(|e| cannot(&e))?;
     let shelf = ArtifactShelf::new(world.store.clone(), world.artifacts().map_err(|e| cannot(&e))?, LOCAL_TENANT);
-    let (kept, window) = shelf.open(named.id, Some(row.session_id)).await.map_err(|e| cannot(&e))?;
+    let (kept, window) = shelf.open(named.id, Some(row.session_id)).await.map_err(|e| cannot(&hints::explained(&e)))?;
     let bytes = window.slice(0, window.len()).map_err(|e| cannot(&e))?;
     if Digest::of(&bytes) != named.sha256 {
         return Err(cannot(&"what is kept is not what was asked"));
@@ -48,5 +49,5 @@ async fn kept(world: &World, row: &AskRow, facts: &Value, name: &str) -> anyhow:
 
 fn cannot(row: &AskRow, name: &str, why: &dyn std::fmt::Display) -> anyhow::Error {
     let (what, ask) = (if name == WHOLE { "facts" } else { name }, row.ask_id);
-    fault(Ended::Broken, format!("the {what} of ask {ask} cannot be opened, so nobody can allow it: {why}"))
+    fault(ExitKind::Broken, format!("the {what} of ask {ask} cannot be opened, so nobody can allow it: {why}"))
 }

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use crate::ask_view::Whole;
+use crate::ask_view::WholeAsk;
 use crate::choice::{Choice, Chooser, Step};
 use crate::pages::{Pages, Size};
 use crate::render::{DIM, styled};
@@ -15,7 +15,7 @@ use crate::world::World;
 const ANEW: &str = "the terminal has another size: this is shown again from its beginning";
 
 pub struct Sheet {
-    pub whole: Whole,
+    pub whole: WholeAsk,
     pub chooser: Chooser,
     pages: Pages,
     /// What is offered besides an allow.
@@ -24,7 +24,7 @@ pub struct Sheet {
 
 impl Sheet {
     /// The ask, and its first page.
-    pub fn new(world: &World, whole: Whole, besides: &'static [Choice]) -> (Self, String) {
+    pub fn new(world: &World, whole: WholeAsk, besides: &'static [Choice]) -> (Self, String) {
         let pages = whole.pages(world, besides, Size::of_terminal());
         let mut sheet = Self { whole, chooser: Chooser::new(Vec::new()), pages, besides };
         let first = sheet.turn();

@@ -5,14 +5,15 @@ use std::fmt::Write as _;
 
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
 use portcullis_event::AskState;
-use portcullis_event::facts::Asked;
+use portcullis_event::facts::PermissionAsked;
 use portcullis_store::AskRow;
 use serde_json::{Value, json};
 
 use crate::ask::{self, Ask};
-use crate::ask_facts::{Touched, added, fact, input, is_long, resources};
+use crate::ask_facts::{TouchedView, added, fact, input, is_long, resources};
 pub use crate::ask_kept::diff;
 use crate::choice::{Choice, Chooser};
+use crate::hints;
 use crate::pages::{Pages, Size};
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
 use crate::run::words;
@@ -132,7 +133,7 @@ pub async fn waiting(world: &World, ask: &Ask) -> String {
     let changes = match diff(world, row).await {
         Ok(None) => None,
         Ok(Some(diff)) => Some(beginning(&diff)),
-        Err(error) => Some(format!("  {}\n", exact(&error.to_string(), NAME_CHARS))),
+        Err(error) => Some(format!("  {}\n", exact(&hints::explained_chain(&error), NAME_CHARS))),
     };
     if let Some(changes) = &changes {
         text.push_str(changes);
@@ -140,7 +141,7 @@ pub async fn waiting(world: &World, ask: &Ask) -> String {
         let _ = writeln!(text, "  input: {}", fact("input", given));
     }
     if let Some(value) = row.facts.get("resources") {
-        let Touched { few, all } = Touched::of(value, given);
+        let TouchedView { few, all } = TouchedView::of(value, given);
         let _ = writeln!(text, "  touches: {}", all.unwrap_or(few));
     }
     if let Some(value) = row.facts.get("since_last_answer") {
@@ -199,16 +200,16 @@ const OUTDATED: &str =
     "the rules changed after this was asked: an allow would be void and run nothing; make the call again";
 
 /// An ask with everything that belongs to it.
-pub struct Whole {
+pub struct WholeAsk {
     pub ask: Ask,
-    pub asked: Asked,
+    pub asked: PermissionAsked,
     /// Or why it cannot be opened.
     pub diff: Result<Option<String>, anyhow::Error>,
     /// The rules are not those it was asked under: an allow would be void (tool-contract 13.7).
     pub outdated: bool,
 }
 
-impl Whole {
+impl WholeAsk {
     /// Reads what the row does not hold: the suggested rules and the diff.
     pub async fn load(world: &World, ask: Ask) -> anyhow::Result<Self> {
         let asked = ask::question(world, &ask.row).await?;
@@ -256,7 +257,7 @@ impl Whole {
                 // It is whole or it is not shown.
                 value["diff_complete"] = json!(diff.as_ref().map(|_| true));
             }
-            Err(error) => value["diff_error"] = json!(error.to_string()),
+            Err(error) => value["diff_error"] = json!(hints::explained_chain(error)),
         }
         Ok(value)
     }
@@ -275,7 +276,7 @@ impl Whole {
         }
         let null = Value::Null;
         let given = row.facts.get("input").unwrap_or(&null);
-        let touched = row.facts.get("resources").map(|value| Touched::of(value, given));
+        let touched = row.facts.get("resources").map(|value| TouchedView::of(value, given));
         for (name, label) in LABELS {
             match (*name, row.facts.get(*name), &touched) {
                 (_, None, _) => {}
@@ -326,7 +327,8 @@ impl Whole {
                 let _ = write!(text, "\n{}", render::diff(diff));
             }
             Err(error) => {
-                let _ = writeln!(text, "\n{}", styled(YELLOW.bold(), &exact(&error.to_string(), NAME_CHARS)));
+                let _ =
+                    writeln!(text, "\n{}", styled(YELLOW.bold(), &exact(&hints::explained_chain(error), NAME_CHARS)));
             }
         }
         for rule in self.asked.suggested_rules.iter().filter(|_| pending) {

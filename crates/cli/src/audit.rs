@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use portcullis_base::{Clock as _, Digest, SessionId, SystemClock};
 use portcullis_event::{LOCAL_TENANT, ledger_of, operator_log_of};
 use portcullis_store::{
-    Audit as Walk, Held, Log as _, LogFault, Proof, StoreError, Verified, deliver_outbox, verify_artifacts,
+    Audit as Walk, HeldArtifacts, Log as _, LogFault, Proof, StoreError, VerifiedLog, deliver_outbox, verify_artifacts,
     verify_session_seen, verify_tenant_seen,
 };
 use portcullis_store_sqlite::LostEnd;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use portcullis_pipeline::GrantBook;
 
 use crate::args::{Audit, Globals};
-use crate::exit::{Ended, failed, usage};
+use crate::exit::{ExitKind, failed, usage};
 use crate::export;
 use crate::loss;
 use crate::progress::Bar;
@@ -30,7 +30,7 @@ use crate::render::{self, GREEN, RED, Term, styled};
 use crate::world::{World, key};
 use crate::{export_check, spinner};
 
-pub async fn run(what: Audit, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(what: Audit, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     match what {
         Audit::Verify { session, against, export } => {
             let against = against.as_deref().map(saved_head).transpose()?;
@@ -90,7 +90,7 @@ pub fn name_of(session: SessionId) -> String {
     }
 }
 
-fn verified_line(log: &Verified, erased: bool) -> String {
+fn verified_line(log: &VerifiedLog, erased: bool) -> String {
     let events = render::count(log.last_seq, "event");
     let gone = if erased { "; erased, so only its hashes were checked" } else { "" };
     match &log.fault {
@@ -99,7 +99,7 @@ fn verified_line(log: &Verified, erased: bool) -> String {
     }
 }
 
-fn verified_document(log: &Verified, erased: bool) -> Value {
+fn verified_document(log: &VerifiedLog, erased: bool) -> Value {
     let (proved, words) = match log.proof {
         Proof::ProvedUpTo(seq) => (Some(seq), "proved"),
         Proof::Consistent => (None, "consistent"),
@@ -116,11 +116,11 @@ fn verified_document(log: &Verified, erased: bool) -> Value {
     })
 }
 
-fn ended(holds: bool) -> Ended {
-    if holds { Ended::Done } else { Ended::Failed }
+fn ended(holds: bool) -> ExitKind {
+    if holds { ExitKind::Done } else { ExitKind::Failed }
 }
 
-async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::Result<Ended> {
+async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::Result<ExitKind> {
     if world.store.head(key(session)).await?.is_none() && world.store.read(key(session), 0, 1).await?.is_empty() {
         return Err(StoreError::NoSession(session).into());
     }
@@ -190,7 +190,7 @@ async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) ->
     walk.faults.extend(spinner::during(term, "verifying artifacts", bytes).await?);
     let grants = GrantBook::new(Arc::clone(&world.store) as _, LOCAL_TENANT);
     walk.faults.extend(grants.altered().await?.into_iter().map(|(grant, why)| LogFault::Grant { grant, why }));
-    let held = Held::read(&*world.store, LOCAL_TENANT, SystemClock::new().now()).await?;
+    let held = HeldArtifacts::read(&*world.store, LOCAL_TENANT, SystemClock::new().now()).await?;
     let mut erased = BTreeSet::new();
     for log in &walk.logs {
         if is_erased(world, log.session).await? {
@@ -213,7 +213,7 @@ async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) ->
     Ok(Report { walk, expired: held.expired_before(), erased })
 }
 
-async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<Ended> {
+async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<ExitKind> {
     let report = verified(world, against, term).await?;
     let Report { walk, expired, erased } = &report;
     if term.json {
@@ -263,7 +263,7 @@ async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) 
 impl Report {
     fn document(&self, against: Option<(u64, Digest)>) -> Value {
         let Self { walk, expired, erased } = self;
-        let log = |log: &Verified| verified_document(log, erased.contains(&log.session));
+        let log = |log: &VerifiedLog| verified_document(log, erased.contains(&log.session));
         let logs: Vec<Value> = walk.logs.iter().map(log).collect();
         let faults: Vec<String> = walk.faults.iter().map(ToString::to_string).collect();
         json!({
@@ -278,7 +278,7 @@ impl Report {
     }
 }
 
-async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
+async fn head(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
     deliver_outbox(&*world.store).await?;
     let head = export::ledger_head(world).await?;
     let none = if world.store.lost().is_empty() { "there are no sessions yet" } else { "its sessions are lost" };
@@ -288,11 +288,11 @@ async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
     } else {
         term.print(&format!("{}:{}", head.seq, head.hash))?;
     }
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 /// Every log, the ledger, a manifest and the report, in a folder of their own.
-async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Result<Ended> {
+async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Result<ExitKind> {
     let found = verified(world, None, term).await?;
     let walk = &found.walk;
     let folder = out.unwrap_or_else(|| world.settings.home.evidence().join(world.tag()));

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis::{AccessRequest, Action, DefaultPolicy, GrantBook, Policy, Remembered, Resource};
+use portcullis::{AccessRequest, Action, DefaultPolicy, GrantBook, Policy, RememberedGrant, Resource};
 use portcullis_base::{Clock as _, IntentId, SessionId, SystemClock, Timestamp};
-use portcullis_event::facts::{Decided, Touched, Verdict};
+use portcullis_event::facts::{PermissionDecided, TouchedResource, Verdict};
 use portcullis_event::{Body, LOCAL_TENANT};
 use portcullis_policy::{Asker, Decision, Grant, Layer, Rule};
 use portcullis_store::{Log as _, SessionSummary};
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::args::Globals;
 use crate::config::{self, Settings};
-use crate::exit::Ended;
+use crate::exit::ExitKind;
 use crate::policy::sound;
 use crate::progress::Bar;
 use crate::project::{ProjectRules, rules_of};
@@ -29,7 +29,7 @@ const PAGE: usize = 4_000;
 
 /// A decision that would be another one.
 #[derive(Debug, Serialize)]
-struct Changed {
+struct ChangedDecision {
     session_id: SessionId,
     intent_id: IntentId,
     old: Verdict,
@@ -52,7 +52,7 @@ struct Tally {
     not_comparable: u64,
 }
 
-pub async fn run(file: &Path, since: Option<Duration>, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(file: &Path, since: Option<Duration>, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let (layer, _, rules) = sound(rules_of(file))?;
     let world = World::existing(globals)?;
     let sessions = world.store.sessions(LOCAL_TENANT, usize::MAX).await?;
@@ -70,7 +70,7 @@ pub async fn run(file: &Path, since: Option<Duration>, globals: &Globals, term: 
     let Backtest { bar, tally, .. } = backtest;
     drop(bar);
     summary(&tally, layer, term)?;
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 struct Backtest<'a> {
@@ -108,7 +108,7 @@ impl Backtest<'_> {
                         }
                     }
                     "tool.permission" => {
-                        let Body::Decided(decided) = event.body() else { continue };
+                        let Body::PermissionDecided(decided) = event.body() else { continue };
                         if let Some(at) = open.remove(&decided.intent_id) {
                             self.compare(&policy, session, &decided, at)?;
                         }
@@ -132,7 +132,7 @@ impl Backtest<'_> {
         &mut self,
         policy: &Policy,
         session: &SessionSummary,
-        decided: &Decided,
+        decided: &PermissionDecided,
         at: Timestamp,
     ) -> anyhow::Result<()> {
         self.tally.undecided -= 1;
@@ -146,7 +146,7 @@ impl Backtest<'_> {
             return Ok(());
         }
         self.tally.changed += 1;
-        let changed = Changed {
+        let changed = ChangedDecision {
             session_id: session.session_id,
             intent_id: decided.intent_id,
             old,
@@ -161,10 +161,10 @@ impl Backtest<'_> {
 /// Only the id: an input may be long.
 fn intent_of(payload: Option<&str>) -> Option<IntentId> {
     #[derive(serde::Deserialize)]
-    struct Named {
+    struct IntentOnly {
         intent_id: IntentId,
     }
-    serde_json::from_str::<Named>(payload?).ok().map(|named| named.intent_id)
+    serde_json::from_str::<IntentOnly>(payload?).ok().map(|named| named.intent_id)
 }
 
 /// The rules on trial, for each workspace that sessions worked in.
@@ -174,7 +174,7 @@ struct Trial<'a> {
     rules: Vec<Rule>,
     file: &'a Path,
     policies: BTreeMap<Option<PathBuf>, Arc<Policy>>,
-    grants: &'a [Remembered],
+    grants: &'a [RememberedGrant],
 }
 
 impl Trial<'_> {
@@ -205,7 +205,13 @@ impl Trial<'_> {
     }
 
     /// The same question, asked of the new rules at the time it was asked; `None` if it is not known whole.
-    fn again(&self, policy: &Policy, session: &SessionSummary, asked: &Decided, at: Timestamp) -> Option<Decision> {
+    fn again(
+        &self,
+        policy: &Policy,
+        session: &SessionSummary,
+        asked: &PermissionDecided,
+        at: Timestamp,
+    ) -> Option<Decision> {
         if asked.partial || asked.resources.is_empty() {
             return None;
         }
@@ -223,7 +229,7 @@ impl Trial<'_> {
         if self.grants.is_empty() || !matches!(&decision, Decision::Ask(ask) if !ask.pinned) {
             return Some(decision);
         }
-        let stood = |found: &&Remembered| {
+        let stood = |found: &&RememberedGrant| {
             found.grant.created_at <= at && found.revoked.as_ref().is_none_or(|taken| at < taken.at)
         };
         let grants: Vec<Grant> = self.grants.iter().filter(stood).map(|found| found.grant.clone()).collect();
@@ -231,7 +237,7 @@ impl Trial<'_> {
     }
 }
 
-fn request(touched: &Touched) -> Option<AccessRequest> {
+fn request(touched: &TouchedResource) -> Option<AccessRequest> {
     let kind = serde_json::from_value(Value::String(touched.kind.clone())).ok()?;
     let class = touched.class.clone().and_then(|class| serde_json::from_value(class).ok());
     let resource = Resource {
@@ -252,11 +258,11 @@ fn verdict(decision: &Decision) -> Verdict {
     }
 }
 
-fn line(changed: &Changed, term: &Term) -> anyhow::Result<()> {
+fn line(changed: &ChangedDecision, term: &Term) -> anyhow::Result<()> {
     if term.json {
         return term.bytes(format!("{}\n", serde_json::to_string(changed)?).as_bytes());
     }
-    let Changed { session_id, intent_id, old, new, reason, .. } = changed;
+    let ChangedDecision { session_id, intent_id, old, new, reason, .. } = changed;
     let (old, new) = (render::word(old), render::word(new));
     term.stream(&format!("{session_id} {intent_id} {old} → {new}: {}", exact(reason, 1_000)))
 }

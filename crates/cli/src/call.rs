@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{ApprovalMode, CallArgs, Globals};
 use crate::ask::Ask;
 use crate::config::Settings;
-use crate::exit::{Ended, failed, fault, usage};
+use crate::exit::{ExitKind, failed, fault, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::signals::interruptible;
 use crate::world::{World, call_session, key, next_call_session, workspace};
@@ -24,7 +24,7 @@ use crate::{ask_view, example_input, home_workspace, person};
 /// Who holds a session meanwhile, for whoever comes across it.
 const CALLED: &str = "portcullis call";
 
-pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let input = input(&args.input)?;
     let settings = Settings::load(globals)?;
     let approvals = settings.approvals;
@@ -73,16 +73,16 @@ pub fn warn_of_trust(settings: &Settings, folder: &std::path::Path, term: &Term)
 }
 
 /// The tool is one that a client runs: whoever that is has to say what came of it.
-fn handed_over(world: &World, session: SessionId, event: EventId, term: &Term) -> anyhow::Result<Ended> {
+fn handed_over(world: &World, session: SessionId, event: EventId, term: &Term) -> anyhow::Result<ExitKind> {
     let answer = answer_command(world, session, event);
     if term.json {
         let waits =
             json!({"kind": "custom_tool_result", "event_id": event, "session_id": session, "commands": [answer]});
         term.document(&json!({"requires_action": waits}))?;
-        return Ok(Ended::Waits);
+        return Ok(ExitKind::Waits);
     }
     term.print(&format!("its client runs it; give the result with: {answer}"))?;
-    Ok(Ended::Waits)
+    Ok(ExitKind::Waits)
 }
 
 /// How a client gives the result of a call.
@@ -91,17 +91,17 @@ fn answer_command(world: &World, session: SessionId, event: EventId) -> String {
 }
 
 /// The person left; the call is still there for whoever holds the session, and is run by them.
-async fn left_queued(world: &World, session: SessionId, event: EventId, term: &Term) -> anyhow::Result<Ended> {
+async fn left_queued(world: &World, session: SessionId, event: EventId, term: &Term) -> anyhow::Result<ExitKind> {
     let look = world.command(&format!("sessions events {session}"));
     if term.json {
         let queued = json!({"event_id": event, "session_id": session, "commands": [look]});
         term.document(&json!({"queued": queued}))?;
-        return Ok(Ended::Interrupted);
+        return Ok(ExitKind::Interrupted);
     }
     let holder = holder(world, session).await?.map(|owner| format!(" by {owner}")).unwrap_or_default();
     term.print(&format!("queued as {event}: the session is in use{holder}, which has yet to run it"))?;
     term.print(&format!("look at it: {look}"))?;
-    Ok(Ended::Interrupted)
+    Ok(ExitKind::Interrupted)
 }
 
 async fn holder(world: &World, session: SessionId) -> anyhow::Result<Option<LeaseOwner>> {
@@ -114,7 +114,7 @@ fn held(outcome: Result<CallOutcome, RuntimeError>) -> anyhow::Result<CallOutcom
         RuntimeError::Held(owner) => {
             let text =
                 format!("the session is in use by {owner}; wait until it is done, or name another with --session");
-            fault(Ended::Broken, text)
+            fault(ExitKind::Broken, text)
         }
         other => other.into(),
     })
@@ -244,7 +244,7 @@ pub async fn see_through(
             if let Some((event, _)) = handed_over {
                 let answer = answer_command(world, row.session_id, *event);
                 return Err(fault(
-                    Ended::Waits,
+                    ExitKind::Waits,
                     format!("{ask} is allowed; its client runs it, give the result with: {answer}"),
                 ));
             }
@@ -253,7 +253,7 @@ pub async fn see_through(
                 None => "its call has not run yet; whoever uses the session next runs it".to_owned(),
             };
             let look = world.command(&format!("sessions show {}", row.session_id));
-            let ended = if interrupted { Ended::Interrupted } else { Ended::Broken };
+            let ended = if interrupted { ExitKind::Interrupted } else { ExitKind::Broken };
             Err(fault(ended, format!("the answer to {ask} is recorded, but {used}: {look}")))
         }
         Err(error) => Err(error.into()),
@@ -267,13 +267,13 @@ async fn show_all(
     session: SessionId,
     observed: &Observed,
     term: &Term,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ExitKind> {
     let end = match observed.task_id() {
         Some(task) => runtime.task_end(session, task).await?,
         None => None,
     };
     let Some(end) = end else { return show(world, runtime, session, observed, term).await };
-    let ended = if end.code.known().is_some_and(Code::is_ok) { Ended::Done } else { Ended::Failed };
+    let ended = if end.code.known().is_some_and(Code::is_ok) { ExitKind::Done } else { ExitKind::Failed };
     if term.json {
         let mut document = serde_json::to_value(observed)?;
         document["session_id"] = json!(session);
@@ -286,7 +286,7 @@ async fn show_all(
         term.print(&safe(&end.text))?;
     }
     let line = format!("{} ended: {}; {}", end.task_id, end.code, safe_line(&end.summary, 200));
-    if ended == Ended::Done {
+    if ended == ExitKind::Done {
         term.note(&styled(DIM, &line))
     } else {
         term.error(&line)
@@ -301,12 +301,12 @@ pub async fn show(
     session: SessionId,
     observed: &Observed,
     term: &Term,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ExitKind> {
     if term.json {
         let mut document = serde_json::to_value(observed)?;
         document["session_id"] = json!(session);
         term.document(&document)?;
-        return Ok(Ended::of(observed));
+        return Ok(ExitKind::of(observed));
     }
     render::observation(term, observed)?;
     for rule in runtime.gate().rules_against(session, observed) {
@@ -318,7 +318,7 @@ pub async fn show(
         term.note(&safe(&hint));
     }
     record(world, session, observed, term);
-    Ok(Ended::of(observed))
+    Ok(ExitKind::of(observed))
 }
 
 fn record(world: &World, session: SessionId, observed: &Observed, term: &Term) {
@@ -334,12 +334,12 @@ pub async fn show_settled(
     observed: &Observed,
     reply: &Reply,
     term: &Term,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ExitKind> {
     if !reply.allows() && !term.json && observed.code == Code::UserDenied.into() {
         let stop = if *reply == Reply::DenyAndStop { "; that it should stop is recorded" } else { "" };
         term.print(&format!("refused: {}: {}{stop}", safe(&observed.tool), safe_line(&observed.summary, 1_000)))?;
         record(world, session, observed, term);
-        return Ok(Ended::of(observed));
+        return Ok(ExitKind::of(observed));
     }
     show(world, runtime, session, observed, term).await
 }
@@ -351,7 +351,7 @@ async fn answer_or_wait(
     ask: AskId,
     mode: ApprovalMode,
     term: &Term,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ExitKind> {
     let asked = Ask::load(world, ask).await?;
     let row = &asked.row;
     let (reply, words) = match mode {
@@ -364,7 +364,7 @@ async fn answer_or_wait(
             } else {
                 term.print(&ask_view::waiting(world, &asked).await)?;
             }
-            return Ok(Ended::Waits);
+            return Ok(ExitKind::Waits);
         }
     };
     if reply.allows() {

@@ -113,11 +113,11 @@ pub struct Chooser {
     offered: Vec<Choice>,
     /// Since when the choices are on the screen.
     shown: Option<Instant>,
-    selected: Option<Selected>,
+    selected: Option<SelectedChoice>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Selected {
+struct SelectedChoice {
     choice: Choice,
     /// As it was typed.
     key: char,
@@ -178,7 +178,7 @@ impl Chooser {
             Input::Char(' ') if line_is_empty && self.offered.contains(&Choice::NextPage) => Step::NextPage,
             Input::Char(key) if line_is_empty && seen => match Choice::of(key) {
                 Some(choice) if self.offered.contains(&choice) => {
-                    self.selected = Some(Selected { choice, key, shown: None });
+                    self.selected = Some(SelectedChoice { choice, key, shown: None });
                     Step::Selected(choice)
                 }
                 _ => Step::Text(vec![input]),
@@ -213,7 +213,7 @@ impl Chooser {
         format!("{letter} is no answer yet, and was not sent: {why}")
     }
 
-    fn hear_selected(&mut self, selected: Selected, input: Input, at: Instant) -> Step {
+    fn hear_selected(&mut self, selected: SelectedChoice, input: Input, at: Instant) -> Step {
         match input {
             Input::Enter if selected.shown.is_some_and(|shown| at > shown) => Step::Confirmed(selected.choice),
             // It came together with the key, as in a paste: nobody can have seen what it would confirm.

@@ -4,12 +4,12 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::args::Cli;
-use crate::exit::Ended;
+use crate::exit::ExitKind;
 use crate::render::Term;
 
-pub fn run(shell: Shell, term: &Term) -> anyhow::Result<Ended> {
+pub fn run(shell: Shell, term: &Term) -> anyhow::Result<ExitKind> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "portcullis", &mut script);
     term.bytes(&script)?;
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }

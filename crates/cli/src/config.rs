@@ -19,12 +19,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::args::{ApprovalMode, Globals, ProfileName};
-use crate::exit::{Unread, usage};
+use crate::exit::{UnreadableFile, usage};
 use crate::home::{self, Home};
 use crate::ours;
 use crate::project::ProjectRules;
 use crate::telemetry::endpoint;
-use crate::trust::Unreadable;
+use crate::trust::UnreadableTrust;
 use crate::values::{duration, size, span};
 
 /// Tokens that one answer may be limited to. Fewer hold no call; no model is known that writes more.
@@ -121,7 +121,7 @@ impl Default for UserFile {
 
 /// What did not come from the user's own file or a default.
 #[derive(Debug, Clone, Default)]
-pub struct Chosen {
+pub struct ChoiceOrigins {
     /// Whether `--workspace` named the workspace.
     pub workspace: bool,
     /// Whether that may hold a home folder.
@@ -159,7 +159,7 @@ pub struct Settings {
     /// The collector that spans are sent to.
     pub otlp_endpoint: Option<String>,
     /// What a flag or a variable chose: a command that goes on from here must choose it again.
-    pub chosen: Chosen,
+    pub chosen: ChoiceOrigins,
     /// The user's file, if there is one.
     pub user_file: Option<PathBuf>,
     pub enterprise: EnterprisePolicy,
@@ -172,17 +172,17 @@ impl Settings {
         let home = Home::find()?;
         let config = || std::env::var_os("PORTCULLIS_CONFIG").filter(|value| !value.is_empty()).map(PathBuf::from);
         let named = globals.config.clone().or_else(config);
-        let mut chosen = Chosen {
+        let mut chosen = ChoiceOrigins {
             workspace: globals.workspace.is_some(),
             workspace_is_home: globals.workspace_is_home,
             base_url: globals.base_url.is_some(),
             config: named.clone(),
             sandbox: globals.sandbox,
-            ..Chosen::default()
+            ..ChoiceOrigins::default()
         };
         let (user_file, text) = match named {
             Some(path) => {
-                let text = read(&path)?.ok_or_else(|| Unread::absent(&path))?;
+                let text = read(&path)?.ok_or_else(|| UnreadableFile::absent(&path))?;
                 (Some(path), text)
             }
             None => match home::user_config() {
@@ -259,7 +259,7 @@ impl Settings {
     }
 
     /// A record of trust of this workspace's rules that says nothing.
-    pub fn unreadable_trust(&self, workspace: &Path) -> anyhow::Result<Option<Unreadable>> {
+    pub fn unreadable_trust(&self, workspace: &Path) -> anyhow::Result<Option<UnreadableTrust>> {
         Ok(ProjectRules::load(&self.home, workspace)?.unreadable)
     }
 
@@ -319,7 +319,7 @@ pub fn read_project(workspace: &Path) -> anyhow::Result<Option<String>> {
     if !exists(&path)? {
         return Ok(None);
     }
-    let cannot = |why: String| Unread::because(&path, &why);
+    let cannot = |why: String| UnreadableFile::because(&path, &why);
     let bytes = portcullis::read_project_file(workspace, PROJECT_FILE, MAX_BYTES);
     let bytes = bytes.map_err(|why| cannot(format!("{why}; a project's rules stand in a regular file of its own")))?;
     bytes.map(String::from_utf8).transpose().map_err(|_| cannot("it is not UTF-8 text".to_owned()))
@@ -328,14 +328,14 @@ pub fn read_project(workspace: &Path) -> anyhow::Result<Option<String>> {
 /// The text of a file, `None` if there is none.
 pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match exists(path)? {
-        true => fs::read_to_string(path).map(Some).map_err(|e| Unread::because(path, &e.to_string())),
+        true => fs::read_to_string(path).map(Some).map_err(|e| UnreadableFile::because(path, &e.to_string())),
         false => Ok(None),
     }
 }
 
 /// Whether there is a file that could be a configuration.
 fn exists(path: &Path) -> anyhow::Result<bool> {
-    let cannot = |why: String| Unread::because(path, &why);
+    let cannot = |why: String| UnreadableFile::because(path, &why);
     let gone = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     // A link that leads nowhere is a configuration that is lost, not one that was never written.
     let links = |path: &Path| fs::symlink_metadata(path).is_ok_and(|facts| facts.is_symlink());

@@ -11,7 +11,7 @@ use crate::exit::usage;
 /// One declaration, as clients write it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Declared {
+struct ToolDeclaration {
     #[serde(rename = "type", default)]
     kind: Option<String>,
     name: String,
@@ -24,9 +24,9 @@ pub fn read(path: Option<&Path>) -> anyhow::Result<Vec<CustomTool>> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let place = path.display();
     let text = std::fs::read_to_string(path).map_err(|e| usage(format!("{place} cannot be read: {e}")))?;
-    let declared: Vec<Declared> = serde_json::from_str(&text)
+    let declared: Vec<ToolDeclaration> = serde_json::from_str(&text)
         .map_err(|e| usage(format!("{place} is not a JSON array of {{name, description, input_schema}}: {e}")))?;
-    let tool = |tool: Declared| match tool.kind.as_deref() {
+    let tool = |tool: ToolDeclaration| match tool.kind.as_deref() {
         None | Some("custom") => {
             Ok(CustomTool { name: tool.name, description: tool.description, input_schema: tool.input_schema })
         }

@@ -1,7 +1,7 @@
 //! What rules about each tool's action can match: `policy check` and `doctor` find by it the rules that match nothing.
 
 use portcullis::ResourceKind;
-use portcullis_policy::{Reach, RuleEffect};
+use portcullis_policy::{ActionReach, RuleEffect};
 
 const ANY: &[RuleEffect] = &RuleEffect::ALL;
 
@@ -22,7 +22,7 @@ const BASH: &[(ResourceKind, &[RuleEffect])] = &[
 ];
 
 /// Every tool that some profile has.
-pub const REACHES: [Reach<'static>; 26] = [
+pub const REACHES: [ActionReach<'static>; 26] = [
     reach("artifact_grep", OWN),
     reach("artifact_read", OWN),
     reach("bash", BASH),
@@ -52,8 +52,8 @@ pub const REACHES: [Reach<'static>; 26] = [
     reach("write", FILES),
 ];
 
-const fn reach(action: &'static str, kinds: &'static [(ResourceKind, &'static [RuleEffect])]) -> Reach<'static> {
-    Reach { action, kinds }
+const fn reach(action: &'static str, kinds: &'static [(ResourceKind, &'static [RuleEffect])]) -> ActionReach<'static> {
+    ActionReach { action, kinds }
 }
 
 #[cfg(test)]

@@ -19,7 +19,8 @@ use crate::args::Globals;
 use crate::caches::Cache;
 use crate::config::{Settings, project_file};
 use crate::dead_rules::REACHES;
-use crate::exit::Ended;
+use crate::exit::ExitKind;
+use crate::hints;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, size, styled};
 use crate::world::{World, key, quoted, store_files, workspace};
 use crate::{audit, caches, doctor_models, loss, spinner, telemetry};
@@ -39,7 +40,7 @@ enum Grade {
 }
 
 #[derive(Debug, Serialize)]
-struct Finding {
+struct DoctorFinding {
     grade: Grade,
     about: &'static str,
     what: String,
@@ -48,28 +49,28 @@ struct Finding {
 }
 
 #[derive(Default)]
-struct Findings(Vec<Finding>);
+struct Findings(Vec<DoctorFinding>);
 
 impl Findings {
     fn ok(&mut self, about: &'static str, what: impl Into<String>) {
-        self.0.push(Finding { grade: Grade::Ok, about, what: what.into(), to_do: None });
+        self.0.push(DoctorFinding { grade: Grade::Ok, about, what: what.into(), to_do: None });
     }
 
     /// Nothing is wrong with it, and something can be done about it.
     fn tip(&mut self, about: &'static str, what: impl Into<String>, to_do: impl Into<String>) {
-        self.0.push(Finding { grade: Grade::Ok, about, what: what.into(), to_do: Some(to_do.into()) });
+        self.0.push(DoctorFinding { grade: Grade::Ok, about, what: what.into(), to_do: Some(to_do.into()) });
     }
 
     fn note(&mut self, about: &'static str, what: impl Into<String>, to_do: impl Into<String>) {
-        self.0.push(Finding { grade: Grade::Note, about, what: what.into(), to_do: Some(to_do.into()) });
+        self.0.push(DoctorFinding { grade: Grade::Note, about, what: what.into(), to_do: Some(to_do.into()) });
     }
 
     fn broken(&mut self, about: &'static str, what: impl Into<String>, to_do: impl Into<String>) {
-        self.0.push(Finding { grade: Grade::Broken, about, what: what.into(), to_do: Some(to_do.into()) });
+        self.0.push(DoctorFinding { grade: Grade::Broken, about, what: what.into(), to_do: Some(to_do.into()) });
     }
 }
 
-pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let mut findings = Findings::default();
     let mut isolated = None;
     match Settings::load(globals) {
@@ -104,10 +105,10 @@ pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     } else {
         term.print(&findings.0.iter().map(line).collect::<String>())?;
     }
-    Ok(if broken { Ended::Failed } else { Ended::Done })
+    Ok(if broken { ExitKind::Failed } else { ExitKind::Done })
 }
 
-fn line(finding: &Finding) -> String {
+fn line(finding: &DoctorFinding) -> String {
     let grade = match finding.grade {
         Grade::Ok => styled(GREEN, "ok     "),
         Grade::Note => styled(YELLOW, "note   "),
@@ -426,7 +427,7 @@ fn headroom(world: &World, findings: &mut Findings) {
 async fn chains(world: &World, findings: &mut Findings) {
     let sessions = match world.store.logs(LOCAL_TENANT).await {
         Ok(logs) => logs.iter().filter(|log| **log != ledger_of(LOCAL_TENANT)).count(),
-        Err(error) => return findings.broken("store", error.to_string(), "portcullis audit verify tells more"),
+        Err(error) => return findings.broken("store", error.to_string(), unverified(&error)),
     };
     let newest = world.store.sessions(LOCAL_TENANT, 1).await;
     let newest = newest.ok().and_then(|all| all.first().map(|summary| summary.session_id));
@@ -441,13 +442,18 @@ async fn chains(world: &World, findings: &mut Findings) {
                 }
                 Some(fault) => findings.broken("store", fault.to_string(), "portcullis audit verify names everything"),
             },
-            Err(error) => findings.broken("store", error.to_string(), "portcullis audit verify tells more"),
+            Err(error) => findings.broken("store", error.to_string(), unverified(&error)),
         }
     }
     if sessions > 1 {
         let rest = render::count(sessions as u64 - 1, "other session");
         findings.ok("store", format!("{rest} not checked here; portcullis audit verify checks all"));
     }
+}
+
+/// What to do about a log that could not be checked.
+fn unverified(error: &StoreError) -> &'static str {
+    hints::of(error).unwrap_or("portcullis audit verify tells more")
 }
 
 /// A row that comes and goes: only a write proves that writing works.

@@ -6,6 +6,7 @@ use portcullis::SystemClock;
 use portcullis::model::{AtHand, Catalog, ModelSettings};
 
 use crate::config::ModelChoice;
+use crate::hints;
 use crate::last_start;
 use crate::run::model as run_model;
 
@@ -22,7 +23,7 @@ pub fn model(chosen: &ModelChoice) -> Result<String, String> {
                 let to = addressed(&catalog, Some(name));
                 Ok(format!("{} (by your configuration){to}; it was not asked anything", model.name()))
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(hints::explained(&error)),
         };
     }
     let found = catalog.at_hand();

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 /// What is written so far. Dropped, it is gone.
 #[derive(Debug)]
-pub struct Draft {
+pub struct DraftFile {
     place: PathBuf,
     beside: PathBuf,
     file: File,
 }
 
-impl Draft {
+impl DraftFile {
     /// Begins one for `place`, which nobody but its owner may read.
     pub fn begin(place: &Path) -> io::Result<Self> {
         let name = place.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
@@ -55,7 +55,7 @@ impl Draft {
     }
 }
 
-impl Write for Draft {
+impl Write for DraftFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
@@ -65,7 +65,7 @@ impl Write for Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for DraftFile {
     fn drop(&mut self) {
         // It took its place under another name, or is not wanted any more.
         let _ = fs::remove_file(&self.beside);
@@ -81,7 +81,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("kept");
         let begun = |text: &str| {
-            let mut draft = Draft::begin(&place).expect("begun");
+            let mut draft = DraftFile::begin(&place).expect("begun");
             draft.write_all(text.as_bytes()).expect("written");
             draft
         };

@@ -6,6 +6,7 @@ use portcullis_base::SessionId;
 use portcullis_event::Event;
 use portcullis_store::{Log as _, Notices as _};
 
+use crate::hints;
 use crate::render::{DIM, Term, safe, safe_line, styled};
 use crate::signals::interrupts;
 use crate::world::{LOOK_AGAIN, PAGE, World, key};
@@ -100,6 +101,9 @@ fn time_of_day(at: &str) -> &str {
 fn summary(event: &Event) -> String {
     match &event.payload {
         None => "(erased)".to_owned(),
-        Some(_) => event.body().in_words(),
+        Some(_) => {
+            let body = event.body();
+            hints::followed(body.in_words(), hints::of_event(&body))
+        }
     }
 }

@@ -15,11 +15,12 @@ use portcullis_secret::KeyFileError;
 use portcullis_store::{DISK_FULL, StoreError};
 use serde_json::{Value, json};
 
+use crate::hints;
 use crate::render::{ReaderLeft, Term, safe};
 
 /// How a command ended that did what it could (cli §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExitKind {
     Done = 0,
     Failed = 1,
     Usage = 2,
@@ -32,7 +33,7 @@ pub enum Ended {
     Terminated = 143,
 }
 
-impl Ended {
+impl ExitKind {
     /// How the command that made this call ends.
     pub fn of(observed: &Observed) -> Self {
         match &observed.code {
@@ -50,7 +51,7 @@ impl Ended {
     }
 }
 
-impl Ended {
+impl ExitKind {
     /// The same after Ctrl-C: what failed was interrupted.
     pub fn or_interrupted(self, interrupted: bool) -> Self {
         if interrupted && self == Self::Failed { Self::Interrupted } else { self }
@@ -60,7 +61,7 @@ impl Ended {
 /// An error of this crate's own: what went wrong, where, what to do; and how the process ends.
 #[derive(Debug)]
 pub struct Fault {
-    ended: Ended,
+    ended: ExitKind,
     text: String,
 }
 
@@ -74,14 +75,14 @@ impl std::error::Error for Fault {}
 
 /// Wrong usage or configuration.
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
-    fault(Ended::Usage, text)
+    fault(ExitKind::Usage, text)
 }
 
 /// A file that somebody named and that cannot be read: wrong usage, wherever it is named, and never the work that failed.
 #[derive(Debug)]
-pub struct Unread(String);
+pub struct UnreadableFile(String);
 
-impl Unread {
+impl UnreadableFile {
     pub fn absent(path: &Path) -> anyhow::Error {
         Self(format!("{}: there is no such file", path.display())).into()
     }
@@ -91,33 +92,33 @@ impl Unread {
     }
 }
 
-impl fmt::Display for Unread {
+impl fmt::Display for UnreadableFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Unread {}
+impl std::error::Error for UnreadableFile {}
 
 /// The work failed.
 pub fn failed(text: impl Into<String>) -> anyhow::Error {
-    fault(Ended::Failed, text)
+    fault(ExitKind::Failed, text)
 }
 
 /// An error with an ending of the caller's choosing.
-pub fn fault(ended: Ended, text: impl Into<String>) -> anyhow::Error {
+pub fn fault(ended: ExitKind, text: impl Into<String>) -> anyhow::Error {
     Fault { ended, text: text.into() }.into()
 }
 
 /// Prints what is to be printed and gives the exit code.
-pub fn report(term: &Term, outcome: anyhow::Result<Ended>) -> ExitCode {
+pub fn report(term: &Term, outcome: anyhow::Result<ExitKind>) -> ExitCode {
     let ended = match outcome {
         Ok(ended) => ended,
         // Only of streams: a result keeps its ending whether or not it was read.
-        Err(error) if error.is::<ReaderLeft>() => Ended::Done,
+        Err(error) if error.is::<ReaderLeft>() => ExitKind::Done,
         Err(error) => {
             let (line, (ended, internal)) = (one_line(&error), ended_by(&error));
-            if term.json && !error.is::<Streamed>() {
+            if term.json && !error.is::<StreamedError>() {
                 // Nobody is left to be told that nobody can be told; the line for a person follows.
                 let _ = term.document(&error_document(&line, ended, code_of(&error)));
             }
@@ -134,15 +135,15 @@ pub fn report(term: &Term, outcome: anyhow::Result<Ended>) -> ExitCode {
 
 /// An error that programs were told of as the last document of their stream.
 #[derive(Debug)]
-struct Streamed(anyhow::Error);
+struct StreamedError(anyhow::Error);
 
-impl fmt::Display for Streamed {
+impl fmt::Display for StreamedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::error::Error for Streamed {
+impl std::error::Error for StreamedError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(self.0.as_ref())
     }
@@ -159,11 +160,11 @@ pub fn streamed(term: &Term, mut last: Value, error: anyhow::Error) -> anyhow::E
     last["error"] = told["error"].take();
     // Nobody is left to be told that nobody can be told; the line for a person follows.
     let _ = term.document(&last);
-    Streamed(error).into()
+    StreamedError(error).into()
 }
 
 /// What a program reads in place of a result.
-fn error_document(message: &str, ended: Ended, code: Option<&str>) -> Value {
+fn error_document(message: &str, ended: ExitKind, code: Option<&str>) -> Value {
     let mut document = json!({"error": {"message": message, "exit": ended as u8}});
     if let Some(code) = code {
         document["error"]["code"] = code.into();
@@ -195,16 +196,16 @@ pub fn misused(error: &clap::Error) -> ! {
         let text = format!("`portcullis {name}` is not there yet; `portcullis --help` lists what this version can do");
         if std::env::args_os().any(|word| word == "--json") {
             // As below.
-            let _ = writeln!(io::stdout(), "{}", error_document(&text, Ended::Usage, None));
+            let _ = writeln!(io::stdout(), "{}", error_document(&text, ExitKind::Usage, None));
         }
         let _ = writeln!(io::stderr(), "error: {text}");
-        std::process::exit(Ended::Usage as i32);
+        std::process::exit(ExitKind::Usage as i32);
     }
     if error.use_stderr() && std::env::args_os().any(|word| word == "--json") {
         let text = error.render().to_string();
         let message = text.strip_prefix("error: ").unwrap_or(&text).lines().next().unwrap_or_default();
         // As above.
-        let _ = writeln!(io::stdout(), "{}", error_document(message, Ended::Usage, None));
+        let _ = writeln!(io::stdout(), "{}", error_document(message, ExitKind::Usage, None));
     }
     error.exit()
 }
@@ -221,7 +222,7 @@ fn to_come(error: &clap::Error) -> Option<&str> {
     }
 }
 
-/// The chain of causes on one line. Some errors print their source themselves.
+/// The chain of causes on one line, with the hint for it. Some errors print their source themselves.
 fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
@@ -234,50 +235,51 @@ fn one_line(error: &anyhow::Error) -> String {
         }
         line.push_str(&text);
     }
+    let line = hints::followed(line, hints::of(error.as_ref()));
     safe(&line).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// How the process ends, and whether the fault lies within: not with what was asked for, nor with a place that
 /// a person chose.
-fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
+fn ended_by(error: &anyhow::Error) -> (ExitKind, bool) {
     for cause in error.chain() {
         if let Some(fault) = cause.downcast_ref::<Fault>() {
             return (fault.ended, false);
         }
-        if cause.is::<Unread>() {
-            return (Ended::Usage, false);
+        if cause.is::<UnreadableFile>() {
+            return (ExitKind::Usage, false);
         }
         let ended = if let Some(error) = cause.downcast_ref::<RuntimeError>() {
             match error {
                 RuntimeError::Store(error) | RuntimeError::Grant(GrantError::Store(error)) => store_ending(error),
-                RuntimeError::Grant(_) => Ended::Failed,
+                RuntimeError::Grant(_) => ExitKind::Failed,
                 RuntimeError::Halted(Halt::PersistFailed(error)) => store_ending(error),
-                RuntimeError::Workspace(_) => Ended::Usage,
-                RuntimeError::Refused(_) => Ended::Failed,
-                RuntimeError::NoObservation(_) => Ended::Failed,
-                RuntimeError::OnlyAPerson(_) => Ended::Waits,
-                RuntimeError::Withdrawn(_) => Ended::Interrupted,
-                _ => Ended::Broken,
+                RuntimeError::Workspace(_) => ExitKind::Usage,
+                RuntimeError::Refused(_) => ExitKind::Failed,
+                RuntimeError::NoObservation(_) => ExitKind::Failed,
+                RuntimeError::OnlyAPerson(_) => ExitKind::Waits,
+                RuntimeError::Withdrawn(_) => ExitKind::Interrupted,
+                _ => ExitKind::Broken,
             }
         } else if let Some(error) = cause.downcast_ref::<StoreError>() {
             store_ending(error)
         } else if let Some(error) = cause.downcast_ref::<GrantError>() {
             match error {
                 GrantError::Store(error) => store_ending(error),
-                _ => Ended::Failed,
+                _ => ExitKind::Failed,
             }
         } else if cause.is::<PolicyError>() {
-            Ended::Usage
+            ExitKind::Usage
         } else if cause.is::<KeyFileError>() || cause.is::<io::Error>() {
-            Ended::Broken
+            ExitKind::Broken
         } else if cause.is::<ShelfError>() {
-            Ended::Failed
+            ExitKind::Failed
         } else {
             continue;
         };
-        return (ended, ended == Ended::Broken && !of_the_world(cause));
+        return (ended, ended == ExitKind::Broken && !of_the_world(cause));
     }
-    (Ended::Failed, true)
+    (ExitKind::Failed, true)
 }
 
 /// Whether a disk, a file or its permissions failed, so that where in this program it was met tells nobody anything.
@@ -313,15 +315,15 @@ fn of_the_world(cause: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// What a person asked for and is not there is failed work; the rest is the store's fault.
-fn store_ending(error: &StoreError) -> Ended {
+fn store_ending(error: &StoreError) -> ExitKind {
     match error {
         StoreError::NoSession(_)
         | StoreError::Erased(_)
         | StoreError::Terminated(_)
         | StoreError::NoAsk(_)
-        | StoreError::AskSettled { .. } => Ended::Failed,
-        StoreError::AskExpired(_) => Ended::Denied,
-        _ => Ended::Broken,
+        | StoreError::AskSettled { .. } => ExitKind::Failed,
+        StoreError::AskExpired(_) => ExitKind::Denied,
+        _ => ExitKind::Broken,
     }
 }
 

@@ -74,7 +74,7 @@ impl Content {
 }
 
 #[derive(Serialize)]
-struct Last<'a> {
+struct WrittenManifest<'a> {
     manifest: &'a Manifest,
 }
 
@@ -120,7 +120,7 @@ pub async fn write(
             write(&line)?;
         }
     }
-    let mut line = serde_json::to_vec(&Last { manifest: &manifest })?;
+    let mut line = serde_json::to_vec(&WrittenManifest { manifest: &manifest })?;
     line.push(b'\n');
     write(&line)?;
     Ok(manifest)

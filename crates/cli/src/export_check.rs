@@ -8,12 +8,12 @@ use std::path::Path;
 
 use portcullis_base::{Digest, SessionId};
 use portcullis_event::{Chain, Event, LOCAL_TENANT, ledger_of};
-use portcullis_store::Erased;
+use portcullis_store::ErasedEvents;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::audit::name_of;
-use crate::exit::{Ended, usage};
+use crate::exit::{ExitKind, usage};
 use crate::export::{ContentLine, FORMAT, Manifest};
 use crate::render::{self, GREEN, RED, Term, exact, styled};
 
@@ -21,19 +21,19 @@ use crate::render::{self, GREEN, RED, Term, exact, styled};
 const LINE_MAX: u64 = 256 << 20;
 
 #[derive(Deserialize)]
-pub struct Last {
+pub struct ManifestLine {
     pub manifest: Manifest,
 }
 
 /// What an export was found to be.
-pub struct Checked {
+pub struct CheckedExport {
     session: SessionId,
     pub events: u64,
     pub head: Option<(u64, Digest)>,
     pub fault: Option<String>,
 }
 
-pub fn run(path: &Path, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<Ended> {
+pub fn run(path: &Path, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<ExitKind> {
     let manifest = manifest(path)?;
     if against.is_some() && manifest.session_id != ledger_of(LOCAL_TENANT) {
         return Err(usage(format!(
@@ -48,10 +48,10 @@ pub fn run(path: &Path, against: Option<(u64, Digest)>, term: &Term) -> anyhow::
     } else {
         term.print(&words(path, &checked))?;
     }
-    Ok(if checked.fault.is_none() { Ended::Done } else { Ended::Failed })
+    Ok(if checked.fault.is_none() { ExitKind::Done } else { ExitKind::Failed })
 }
 
-fn words(path: &Path, checked: &Checked) -> String {
+fn words(path: &Path, checked: &CheckedExport) -> String {
     if let Some(fault) = &checked.fault {
         return format!("{} {}: {}", styled(RED, "broken"), render::place(path), exact(fault, 1_000));
     }
@@ -60,7 +60,7 @@ fn words(path: &Path, checked: &Checked) -> String {
     format!("{} {}: {events}, consistent{head}", styled(GREEN, "ok"), name_of(checked.session))
 }
 
-fn document(path: &Path, checked: &Checked) -> Value {
+fn document(path: &Path, checked: &CheckedExport) -> Value {
     json!({
         "file": path,
         "session_id": checked.session,
@@ -73,12 +73,12 @@ fn document(path: &Path, checked: &Checked) -> Value {
 }
 
 /// The lines of an export, one at a time.
-pub struct Lines {
+pub struct ExportLines {
     from: BufReader<File>,
     name: String,
 }
 
-impl Lines {
+impl ExportLines {
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|e| usage(format!("cannot read the export {name}: {e}")))?;
@@ -99,12 +99,12 @@ impl Lines {
 
 /// The last line, which says whose log it is.
 pub fn manifest(path: &Path) -> anyhow::Result<Manifest> {
-    let mut lines = Lines::open(path)?;
+    let mut lines = ExportLines::open(path)?;
     let (mut line, mut last) = (Vec::new(), Vec::new());
     while lines.next(&mut line)? {
         std::mem::swap(&mut line, &mut last);
     }
-    let found = serde_json::from_slice::<Last>(&last).ok().map(|last| last.manifest);
+    let found = serde_json::from_slice::<ManifestLine>(&last).ok().map(|last| last.manifest);
     found.filter(|manifest| manifest.format == FORMAT).ok_or_else(|| {
         usage(format!(
             "{}: its last line is not the manifest of an export, so it is none, or was cut short; `portcullis sessions \
@@ -114,19 +114,19 @@ pub fn manifest(path: &Path) -> anyhow::Result<Manifest> {
     })
 }
 
-pub fn check(path: &Path, said: &Manifest, against: Option<(u64, Digest)>) -> anyhow::Result<Checked> {
-    let mut lines = Lines::open(path)?;
+pub fn check(path: &Path, said: &Manifest, against: Option<(u64, Digest)>) -> anyhow::Result<CheckedExport> {
+    let mut lines = ExportLines::open(path)?;
     let mut chain = Chain::start(said.session_id);
     let mut found = Manifest::new(said.session_id, said.ledger_head.clone());
     let mut saved = against;
     let (mut line, mut number, mut fault) = (Vec::new(), 0u64, None);
     let mut contents = BTreeSet::new();
-    let mut erased = Erased::default();
+    let mut erased = ErasedEvents::default();
     while fault.is_none() && lines.next(&mut line)? {
         number += 1;
         let event = match serde_json::from_slice::<Event>(&line) {
             Ok(event) => event,
-            Err(_) if serde_json::from_slice::<Last>(&line).is_ok() => {
+            Err(_) if serde_json::from_slice::<ManifestLine>(&line).is_ok() => {
                 if lines.next(&mut line)? {
                     fault = Some(format!("line {number} is a manifest, and more follows it"));
                 }
@@ -171,5 +171,5 @@ pub fn check(path: &Path, said: &Manifest, against: Option<(u64, Digest)>) -> an
         .or_else(|| stranger.map(|sha256| format!("no event names its content {sha256}")))
         .or_else(|| found.difference(said))
         .or_else(|| saved.map(|(seq, _)| format!("it ends at event {}, before the saved head {seq}", chain.seq())));
-    Ok(Checked { session: said.session_id, events: found.events, head, fault })
+    Ok(CheckedExport { session: said.session_id, events: found.events, head, fault })
 }

@@ -8,13 +8,14 @@ use portcullis_base::{ArtifactId, Clock as _, Digest, SystemClock, Timestamp};
 use portcullis_event::LOCAL_TENANT;
 use portcullis_event::facts::ArtifactsExpired;
 use portcullis_store::{
-    ArtifactRow, Held, Leftover, LocalArtifacts, Log as _, Retain, StoreError, Why, grace, unreferenced,
+    ArtifactRow, HeldArtifacts, Leftover, LocalArtifacts, Log as _, Retain, RetentionLimit, StoreError, grace,
+    unreferenced,
 };
 use serde_json::{Value, json};
 
 use crate::args::{GcArgs, Globals};
 use crate::caches::{self, Cache};
-use crate::exit::{Ended, failed};
+use crate::exit::{ExitKind, failed};
 use crate::loss;
 use crate::render::{self, Term};
 use crate::spinner;
@@ -28,11 +29,11 @@ const LARGE_SHOWN: usize = 10;
 const BURIED_AT_ONCE: usize = 500;
 
 /// What was found, each kind largest first.
-struct Found {
+struct Garbage {
     /// Files that nothing names.
     unreferenced: Vec<Leftover>,
     /// Artifacts over a limit of the policy.
-    expired: Vec<(ArtifactRow, Why)>,
+    expired: Vec<(ArtifactRow, RetentionLimit)>,
     /// Contents of tombstones whose grace is over.
     buried: Vec<ArtifactRow>,
     /// The largest that stay.
@@ -41,7 +42,7 @@ struct Found {
     caches: Vec<Cache>,
 }
 
-pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let world = World::existing(globals)?;
     let artifacts = world.artifacts()?;
     let looking = look(&world, &artifacts, SystemClock::new().now());
@@ -58,7 +59,7 @@ pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Resul
     let later: u64 = found.expired.iter().map(|(row, _)| row.artifact.bytes).sum();
     if term.json {
         term.document(&document(&found, args.apply, bytes, later))?;
-        return Ok(Ended::Done);
+        return Ok(ExitKind::Done);
     }
     let cached: u64 = found.caches.iter().map(|cache| cache.bytes).sum();
     let lines = table(&found);
@@ -87,19 +88,19 @@ pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Resul
     if !args.apply && (files > 0 || !found.expired.is_empty() || !found.caches.is_empty()) {
         term.note(&format!("to free it: {}", world.command("gc --apply")));
     }
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
-async fn look(world: &World, artifacts: &Arc<LocalArtifacts>, now: Timestamp) -> Result<Found, StoreError> {
+async fn look(world: &World, artifacts: &Arc<LocalArtifacts>, now: Timestamp) -> Result<Garbage, StoreError> {
     let unreferenced = unreferenced(&*world.store, artifacts, LOCAL_TENANT, now).await?;
-    let held = Held::read(&*world.store, LOCAL_TENANT, now).await?;
+    let held = HeldArtifacts::read(&*world.store, LOCAL_TENANT, now).await?;
     let expired = held.expired(&world.settings.retention, now);
     let going = |row: &ArtifactRow| expired.iter().any(|(other, _)| other.artifact.sha256 == row.artifact.sha256);
     let mut large = held.large(LARGE, LARGE_SHOWN + expired.len());
     large.retain(|row| !going(row));
     large.truncate(LARGE_SHOWN);
     let caches = left_over_caches(world).await?;
-    Ok(Found { unreferenced, buried: held.freeable(now), large, expired, caches })
+    Ok(Garbage { unreferenced, buried: held.freeable(now), large, expired, caches })
 }
 
 async fn left_over_caches(world: &World) -> Result<Vec<Cache>, StoreError> {
@@ -137,7 +138,10 @@ fn free(artifacts: &Arc<LocalArtifacts>, found: Vec<Leftover>) -> anyhow::Result
 }
 
 /// The rows become tombstones, durably; only a later run takes the bytes.
-async fn bury(world: &World, expired: Vec<(ArtifactRow, Why)>) -> anyhow::Result<Vec<(ArtifactRow, Why)>> {
+async fn bury(
+    world: &World,
+    expired: Vec<(ArtifactRow, RetentionLimit)>,
+) -> anyhow::Result<Vec<(ArtifactRow, RetentionLimit)>> {
     let mut buried = Vec::new();
     for some in expired.chunks(BURIED_AT_ONCE) {
         let ids: Vec<ArtifactId> = some.iter().map(|(row, _)| row.artifact.id).collect();
@@ -182,7 +186,7 @@ fn what(leftover: &Leftover) -> String {
     leftover.sha256.map_or_else(|| "never finished".to_owned(), |sha256| format!("content {sha256}, named by nothing"))
 }
 
-fn table(found: &Found) -> Vec<Vec<String>> {
+fn table(found: &Garbage) -> Vec<Vec<String>> {
     let line = |row: &ArtifactRow, since: Option<Timestamp>, why: &str| {
         let since = since.map_or_else(|| "-".to_owned(), |at| at.to_string());
         vec![row.artifact.bytes.to_string(), since, format!("{} of {}, {why}", row.artifact.id, row.session)]
@@ -200,7 +204,7 @@ fn table(found: &Found) -> Vec<Vec<String>> {
     lines
 }
 
-fn document(found: &Found, applied: bool, bytes: u64, later: u64) -> Value {
+fn document(found: &Garbage, applied: bool, bytes: u64, later: u64) -> Value {
     let artifact = |row: &ArtifactRow, why: &str| {
         let artifact = &row.artifact;
         json!({

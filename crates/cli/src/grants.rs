@@ -1,18 +1,18 @@
 //! `grants`: remembered allows, what each reaches, and taking one back.
 
-use portcullis::{GrantBook, Remembered};
+use portcullis::{GrantBook, RememberedGrant};
 use portcullis_base::{Clock as _, GrantId, SystemClock, SystemIds, Timestamp};
 use portcullis_event::{Actor, LOCAL_TENANT, Stamp};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Grants};
 use crate::config::Settings;
-use crate::exit::Ended;
+use crate::exit::ExitKind;
 use crate::person;
 use crate::render::{self, Term, exact};
 use crate::world::World;
 
-pub async fn run(what: Grants, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(what: Grants, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     match what {
         Grants::List { all } => list(globals, all, term).await,
         Grants::Revoke { grant } => revoke(&World::existing(globals)?, grant, term).await,
@@ -23,7 +23,7 @@ fn book(world: &World) -> GrantBook {
     GrantBook::new(world.store.clone(), LOCAL_TENANT)
 }
 
-async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<Ended> {
+async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<ExitKind> {
     let mut grants = match World::look(Settings::load(globals)?)? {
         Some(world) => book(&world).all().await?,
         None => Vec::new(),
@@ -31,7 +31,7 @@ async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<Ended
     let now = SystemClock::new().now();
     grants.retain(|found| all || found.in_force(now));
     if term.json {
-        let document = |found: &Remembered| -> anyhow::Result<Value> {
+        let document = |found: &RememberedGrant| -> anyhow::Result<Value> {
             let mut value = serde_json::to_value(found)?;
             value["in_force"] = json!(found.in_force(now));
             Ok(value)
@@ -44,10 +44,10 @@ async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<Ended
         let rows = grants.iter().map(|found| row(found, now)).collect();
         term.print(&render::table(&["GRANT", "ALLOWS", "FOR", "GIVEN", "UNTIL", "USES"], rows))?;
     }
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
-fn row(found: &Remembered, now: Timestamp) -> Vec<String> {
+fn row(found: &RememberedGrant, now: Timestamp) -> Vec<String> {
     let grant = &found.grant;
     let scope = match grant.scope.session {
         Some(session) => session.to_string(),
@@ -69,7 +69,7 @@ fn row(found: &Remembered, now: Timestamp) -> Vec<String> {
     ]
 }
 
-async fn revoke(world: &World, grant: GrantId, term: &Term) -> anyhow::Result<Ended> {
+async fn revoke(world: &World, grant: GrantId, term: &Term) -> anyhow::Result<ExitKind> {
     let by = person::login();
     let (ids, clock, actor) = (SystemIds::new(), SystemClock::new(), Actor::user(&by));
     let stamp = Stamp { ids: &ids, clock: &clock, actor: &actor, turn_id: None, wake_id: None };
@@ -79,5 +79,5 @@ async fn revoke(world: &World, grant: GrantId, term: &Term) -> anyhow::Result<En
     } else {
         term.print(&format!("revoked: {}; its calls ask again", exact(&found.grant.rule.to_string(), 200)))?;
     }
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }

@@ -11,7 +11,7 @@ use portcullis_base::{Digest, Entropy};
 use portcullis_event::CheckpointKey;
 use portcullis_secret::SealingKey;
 
-use crate::exit::{Ended, fault, usage};
+use crate::exit::{ExitKind, fault, usage};
 
 /// What to do where data cannot be kept.
 pub const ELSEWHERE: &str = "make it yours, or set PORTCULLIS_HOME to a folder that you may write to";
@@ -73,7 +73,7 @@ impl Home {
     /// Makes the folder and the one of the keys, each for its owner alone.
     pub fn prepare(&self) -> anyhow::Result<()> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(self.keys());
-        made.map_err(|e| fault(Ended::Broken, format!("{}; {}", self.cannot_be_made(&e), self.to_do())))
+        made.map_err(|e| fault(ExitKind::Broken, format!("{}; {}", self.cannot_be_made(&e), self.to_do())))
     }
 
     fn to_do(&self) -> String {

@@ -14,7 +14,7 @@ use portcullis_policy::EnterprisePolicy;
 use serde_json::json;
 
 use crate::config::Settings;
-use crate::draft::Draft;
+use crate::draft::DraftFile;
 use crate::exit::{failed, usage};
 use crate::other_names::other_name;
 use crate::ours;
@@ -148,6 +148,6 @@ fn remember(settings: &Settings, workspace: &Path) -> anyhow::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;
     let at = SystemClock::new().now();
     let text = json!({"workspace": workspace.to_string_lossy(), "by": person::login(), "at": at}).to_string() + "\n";
-    let mut draft = Draft::begin(&record).with_context(cannot)?;
+    let mut draft = DraftFile::begin(&record).with_context(cannot)?;
     draft.write_all(text.as_bytes()).and_then(|()| draft.replace()).with_context(cannot)
 }

@@ -14,7 +14,7 @@ use crate::args::Globals;
 use crate::config::Settings;
 use crate::exit::failed;
 use crate::export::ContentLine;
-use crate::export_check::{self, Lines};
+use crate::export_check::{self, ExportLines};
 use crate::loss;
 use crate::progress::Bar;
 use crate::render::{self, Term, exact};
@@ -97,8 +97,8 @@ fn left_to_do(events: &[Event]) -> Option<String> {
     let mut waiting = BTreeSet::new();
     for event in events {
         match &*event.body_ref() {
-            Body::Asked(asked) => drop(waiting.insert(asked.ask_id)),
-            Body::Replied(replied) => drop(waiting.remove(&replied.ask_id)),
+            Body::PermissionAsked(asked) => drop(waiting.insert(asked.ask_id)),
+            Body::AskReplied(replied) => drop(waiting.remove(&replied.ask_id)),
             Body::AskClosed(closed) => drop(waiting.remove(&closed.ask_id)),
             _ => {}
         }
@@ -142,7 +142,7 @@ fn read(
 ) -> anyhow::Result<(Import, HashSet<Digest>)> {
     let mut import = Import { key: key(session), events: Vec::new(), blobs: Vec::new(), expired: Default::default() };
     let (mut here, mut bytes, mut held, mut line) = (HashSet::new(), 0, 0, Vec::new());
-    let mut lines = Lines::open(file)?;
+    let mut lines = ExportLines::open(file)?;
     while lines.next(&mut line)? {
         if let Ok(event) = serde_json::from_slice::<Event>(&line) {
             bytes += line.len();

@@ -14,7 +14,7 @@ use portcullis::model::Destination;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Settings;
-use crate::draft::Draft;
+use crate::draft::DraftFile;
 use crate::exit::{failed, usage};
 use crate::home_workspace::{has_a_person, says_yes};
 use crate::render::{Term, exact};
@@ -23,14 +23,14 @@ use crate::render::{Term, exact};
 const SHOWN: usize = 300;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Seen {
+struct LastStart {
     network: Option<String>,
     /// By the provider's name.
-    providers: BTreeMap<String, Sent>,
+    providers: BTreeMap<String, SentTo>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Sent {
+struct SentTo {
     /// `None`: the provider's own.
     address: Option<String>,
     /// The variable that held the key.
@@ -42,12 +42,12 @@ fn file(settings: &Settings) -> PathBuf {
 }
 
 /// What was kept; a file that says nothing is one that nobody compares with.
-fn load(settings: &Settings) -> Seen {
+fn load(settings: &Settings) -> LastStart {
     let text = fs::read_to_string(file(settings)).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-fn keep(settings: &Settings, before: &Seen, now: &Seen) -> anyhow::Result<()> {
+fn keep(settings: &Settings, before: &LastStart, now: &LastStart) -> anyhow::Result<()> {
     if before == now {
         return Ok(());
     }
@@ -55,7 +55,7 @@ fn keep(settings: &Settings, before: &Seen, now: &Seen) -> anyhow::Result<()> {
     let file = file(settings);
     let cannot = || format!("cannot keep {}", file.display());
     let text = serde_json::to_string_pretty(now)? + "\n";
-    let mut draft = Draft::begin(&file).with_context(cannot)?;
+    let mut draft = DraftFile::begin(&file).with_context(cannot)?;
     draft.write_all(text.as_bytes()).and_then(|()| draft.replace()).with_context(cannot)
 }
 
@@ -74,7 +74,7 @@ pub fn tell_network(settings: &Settings, term: &Term) {
         };
         term.note(&exact(&text, 4_096));
     }
-    let kept = Seen { network: Some(now.to_owned()), ..before.clone() };
+    let kept = LastStart { network: Some(now.to_owned()), ..before.clone() };
     // What cannot be kept, on a full disk for one, is told again.
     let _ = keep(settings, &before, &kept);
 }
@@ -146,7 +146,7 @@ pub fn remember(settings: &Settings, now: &Destination) -> anyhow::Result<()> {
     let before = load(settings);
     let mut seen = before.clone();
     let key = now.key_variable.map(str::to_owned);
-    seen.providers.insert(now.provider.to_owned(), Sent { address, key });
+    seen.providers.insert(now.provider.to_owned(), SentTo { address, key });
     keep(settings, &before, &seen)
 }
 

@@ -37,6 +37,7 @@ mod flagged;
 mod fork;
 mod gc;
 mod grants;
+mod hints;
 mod home;
 mod home_workspace;
 mod import;
@@ -84,7 +85,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use args::{Cli, Command};
-use exit::Ended;
+use exit::ExitKind;
 use render::Term;
 
 /// The whole program.
@@ -105,7 +106,7 @@ pub fn run_program() -> ExitCode {
     code
 }
 
-fn dispatch(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
+fn dispatch(cli: Cli, term: &Term) -> anyhow::Result<ExitKind> {
     if let Command::Completions { shell } = cli.command {
         return completions::run(shell, term);
     }
@@ -130,7 +131,7 @@ fn dispatch(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
             Command::Gc(args) => gc::run(&args, globals, term).await,
             Command::Replay(args) => replay::run(&args, globals, term).await,
             Command::Doctor => doctor::run(globals, term).await,
-            Command::Completions { .. } => Ok(Ended::Done),
+            Command::Completions { .. } => Ok(ExitKind::Done),
         }
     });
     // What still reads the disk on a blocking thread must not hold up a person who left.

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::args::Globals;
 use crate::config::Settings;
-use crate::exit::{Ended, failed, fault, usage};
+use crate::exit::{ExitKind, failed, fault, usage};
 use crate::home_workspace::says_yes;
 use crate::render::{self, Term};
 use crate::world::{World, key};
@@ -76,7 +76,7 @@ fn words(lost: &LostEnd) -> String {
 /// If the mark beside the database names logs and there is no database.
 pub fn refuse_gone(database: &Path) -> anyhow::Result<()> {
     match gone(database) {
-        Some(what) => Err(fault(Ended::Broken, format!("{what}; {TO_DO_GONE}"))),
+        Some(what) => Err(fault(ExitKind::Broken, format!("{what}; {TO_DO_GONE}"))),
         None => Ok(()),
     }
 }
@@ -100,7 +100,7 @@ pub const TO_DO_GONE: &str = "restore it from a backup; or, to go on with an emp
 
 /// Gives up what is lost, once somebody said so who saw what it is. Every call that is open in such a log is settled as one
 /// of which nobody knows whether it ran.
-pub async fn accept(yes: bool, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn accept(yes: bool, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = Settings::load(globals)?;
     let gone = SqliteStore::gone_from(&settings.database);
     let world = if gone.is_empty() {
@@ -116,7 +116,7 @@ pub async fn accept(yes: bool, globals: &Globals, term: &Term) -> anyhow::Result
         } else {
             term.print("nothing is known to be missing")?;
         }
-        return Ok(Ended::Done);
+        return Ok(ExitKind::Done);
     }
     if gone.is_empty() {
         confirm(&lost, yes, term)?;
@@ -141,7 +141,7 @@ fn confirm(lost: &[LostEnd], yes: bool, term: &Term) -> anyhow::Result<()> {
     if says_yes(&question)? { Ok(()) } else { Err(failed("nothing was given up")) }
 }
 
-async fn give_up(world: &World, lost: &[LostEnd], term: &Term) -> anyhow::Result<Ended> {
+async fn give_up(world: &World, lost: &[LostEnd], term: &Term) -> anyhow::Result<ExitKind> {
     // In this order: if this is broken off, the loss is told again, and nothing that was open has run.
     world.store.set_lost_aside();
     let mut unknown = 0;
@@ -160,7 +160,7 @@ async fn give_up(world: &World, lost: &[LostEnd], term: &Term) -> anyhow::Result
             "{logs} go on without what was lost; the outcome of {calls} is unknown, and none is run again"
         ))?;
     }
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 async fn give_up_calls(world: &World, session: SessionId) -> anyhow::Result<usize> {

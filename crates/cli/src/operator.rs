@@ -16,7 +16,7 @@ use crate::exit::usage;
 use crate::home_workspace;
 use crate::person;
 use crate::render::{self, Term};
-use crate::run::changes::Changed;
+use crate::run::changes::FileChanges;
 use crate::thinker;
 use crate::wake;
 use crate::world::{World, key, workspace};
@@ -59,9 +59,9 @@ pub async fn new(
 
 pub async fn send(globals: &Globals, session: SessionId, message: &str, term: &Term) -> anyhow::Result<()> {
     let words = words(message)?;
-    let opened = Opened::new(globals, session).await?;
+    let opened = AddressedSession::new(globals, session).await?;
     // What a person took back since somebody last spoke is told with it.
-    for note in Changed::load(&opened.world, session).await?.untold {
+    for note in FileChanges::load(&opened.world, session).await?.untold {
         opened.runtime.say(session, &person::login(), &note).await?;
     }
     let event = opened.runtime.say(session, &person::login(), &words).await?;
@@ -69,7 +69,7 @@ pub async fn send(globals: &Globals, session: SessionId, message: &str, term: &T
 }
 
 pub async fn interrupt(globals: &Globals, session: SessionId, note: Option<&str>, term: &Term) -> anyhow::Result<()> {
-    let opened = Opened::new(globals, session).await?;
+    let opened = AddressedSession::new(globals, session).await?;
     let event = opened.runtime.interrupt(session, &person::login(), note).await?;
     told(&opened, session, event, ("interrupted", "stops it"), term).await
 }
@@ -82,20 +82,20 @@ pub async fn answer(
     term: &Term,
 ) -> anyhow::Result<()> {
     let output = if output == "-" { call::said()? } else { output.to_owned() };
-    let opened = Opened::new(globals, session).await?;
+    let opened = AddressedSession::new(globals, session).await?;
     let event = opened.runtime.answer(session, &person::login(), request, (&output, error)).await?;
     told(&opened, session, event, ("answered", "takes this up"), term).await
 }
 
 /// A session that something is said to.
-struct Opened {
+struct AddressedSession {
     world: World,
     runtime: Runtime,
     /// Who held it before: a process that hears it by itself.
     held: Option<LeaseOwner>,
 }
 
-impl Opened {
+impl AddressedSession {
     async fn new(globals: &Globals, session: SessionId) -> anyhow::Result<Self> {
         let world = World::existing(globals)?;
         let runtime = world.appending(session, "portcullis sessions").await?;
@@ -116,7 +116,7 @@ fn words(text: &str) -> anyhow::Result<String> {
 
 /// What was appended, and what takes it up: whoever has to answer first, then who holds the session, or a wake.
 async fn told(
-    opened: &Opened,
+    opened: &AddressedSession,
     session: SessionId,
     event: EventId,
     (what, then): (&str, &str),

@@ -25,7 +25,7 @@ const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
 /// The lines of a command that has ended, each with its mark; none for a call that ran no command.
 pub fn of(observed: &Observed) -> Vec<String> {
-    let Some(written) = Written::of(observed) else { return Vec::new() };
+    let Some(written) = OutputLines::of(observed) else { return Vec::new() };
     let all = &written.lines;
     let telling = (0..all.len()).filter(|at| !observed.ok && speaks_of_failure(&all[*at]));
     let mut shown: Vec<usize> = telling.take(TELLING).collect();
@@ -44,7 +44,7 @@ pub fn of(observed: &Observed) -> Vec<String> {
 }
 
 /// What an observation holds of what a command wrote.
-struct Written {
+struct OutputLines {
     /// Lines with something in them.
     lines: Vec<String>,
     /// So many of them, the first, are known to be of standard output, up to its end.
@@ -57,7 +57,7 @@ struct Written {
     more: bool,
 }
 
-impl Written {
+impl OutputLines {
     /// `None` if the call ran no command, or its command wrote nothing.
     fn of(observed: &Observed) -> Option<Self> {
         // Streams that are cut stand in one part, which is named after all of them: `stdout+stderr`.

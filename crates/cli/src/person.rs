@@ -3,11 +3,11 @@
 use std::fs;
 use std::io::{self, IsTerminal as _};
 
-use portcullis::{Answer, Reply};
+use portcullis::{AskAnswer, Reply};
 
 /// An answer given through this process.
-pub fn answer(reply: Reply, channel: &str, feedback: Option<String>) -> Answer {
-    Answer {
+pub fn answer(reply: Reply, channel: &str, feedback: Option<String>) -> AskAnswer {
+    AskAnswer {
         reply,
         expires_at: None,
         feedback,

@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 use crate::args::{Globals, Policy};
 use crate::config::{Settings, project_file};
 use crate::dead_rules::REACHES;
-use crate::exit::{Ended, Unread, failed, usage};
+use crate::exit::{ExitKind, UnreadableFile, failed, usage};
 use crate::project::rules_of;
 use crate::render::{self, BOLD, Term, exact, styled};
-use crate::trust::{self, Trusted};
+use crate::trust::{self, TrustRecord};
 use crate::world::{World, call_session, offering, workspace};
 use crate::{ask_view, backtest, call, example_input, mapped, person};
 
-pub async fn run(what: Policy, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(what: Policy, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     match what {
         Policy::Explain { tool, input } => explain(&tool, &call::input(&input)?, globals, term).await,
         Policy::Check { file } => check(file.as_deref(), globals, term),
@@ -38,7 +38,7 @@ fn deciding(settings: Settings, folder: &Path) -> anyhow::Result<Runtime> {
     Ok(builder.store(world.store.clone(), world.artifacts()?).build()?)
 }
 
-async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let folder = workspace(globals)?;
     let settings = Settings::load(globals)?;
     call::warn_of_trust(&settings, &folder, term)?;
@@ -60,11 +60,11 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     }
     Ok(match found.decision {
         // No rule denies it: the tool does not do it.
-        Verdict::Deny if is_refused(&found) && !wrong => Ended::Failed,
-        Verdict::Allow => Ended::Done,
-        Verdict::Ask => Ended::Waits,
-        Verdict::Deny if wrong => Ended::Usage,
-        Verdict::Deny => Ended::Denied,
+        Verdict::Deny if is_refused(&found) && !wrong => ExitKind::Failed,
+        Verdict::Allow => ExitKind::Done,
+        Verdict::Ask => ExitKind::Waits,
+        Verdict::Deny if wrong => ExitKind::Usage,
+        Verdict::Deny => ExitKind::Denied,
     })
 }
 
@@ -125,7 +125,7 @@ fn in_words(found: &Explained, instead: Option<&Alternative>) -> String {
     text
 }
 
-fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let folder = workspace(globals)?;
     let settings = sound(Settings::load(globals))?;
     let (rules, of): (Vec<Rule>, usize) = match file {
@@ -174,7 +174,7 @@ fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<
             term.note(&exact(&text, 4_000));
         }
     }
-    Ok(if findings.is_empty() { Ended::Done } else { Ended::Failed })
+    Ok(if findings.is_empty() { ExitKind::Done } else { ExitKind::Failed })
 }
 
 /// The allow rules among those checked that do nothing, since their project file is not trusted as it is now.
@@ -190,13 +190,13 @@ fn inert(file: Option<&Path>, rules: &[Rule], settings: &Settings, folder: &Path
 /// Rules that are not understood are what was asked about: wrong rules, not wrong usage. A file that is not
 /// there holds none.
 pub fn sound<T>(read: anyhow::Result<T>) -> anyhow::Result<T> {
-    read.map_err(|error| if error.is::<Unread>() { error } else { failed(error.to_string()) })
+    read.map_err(|error| if error.is::<UnreadableFile>() { error } else { failed(error.to_string()) })
 }
 
-fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = Settings::load(globals)?;
     let file = if file.is_dir() { project_file(file) } else { file.to_owned() };
-    let path: PathBuf = file.canonicalize().map_err(|e| Unread::because(&file, &e.to_string()))?;
+    let path: PathBuf = file.canonicalize().map_err(|e| UnreadableFile::because(&file, &e.to_string()))?;
     let (layer, text, rules) = rules_of(&path)?;
     if layer != Layer::Project {
         let text = format!(
@@ -207,12 +207,12 @@ fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
         return Err(usage(text));
     }
     let (sha256, by, at) = (file_hash(&text), person::login(), SystemClock::new().now());
-    trust::keep(&settings.home, &Trusted { file: path.clone(), sha256, by, at })?;
+    trust::keep(&settings.home, &TrustRecord { file: path.clone(), sha256, by, at })?;
     let allows: Vec<&Rule> = rules.iter().filter(|rule| rule.effect == RuleEffect::Allow).collect();
     if term.json {
         let ids: Vec<String> = allows.iter().map(|rule| rule.id.to_string()).collect();
         term.document(&json!({"file": path, "sha256": sha256, "in_force": ids}))?;
-        return Ok(Ended::Done);
+        return Ok(ExitKind::Done);
     }
     term.print(&format!("trusted: {} as it is now; any change of it voids the trust", render::place(&path)))?;
     if allows.is_empty() {
@@ -225,5 +225,5 @@ fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
             2_000,
         ))?;
     }
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 use portcullis_policy::{EnterprisePolicy, Layer, Rule, RuleEffect};
 
 use crate::config::{parse_project, parse_user_rules, project_file, read, read_project};
-use crate::exit::Unread;
+use crate::exit::UnreadableFile;
 use crate::home::Home;
-use crate::trust::{self, Unreadable};
+use crate::trust::{self, UnreadableTrust};
 
 /// A project's rules, and whether the user trusts exactly this text of them.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub struct ProjectRules {
     pub rules: Vec<Rule>,
     pub trusted: bool,
     /// Why nobody can tell whether it is: it is not, then.
-    pub unreadable: Option<Unreadable>,
+    pub unreadable: Option<UnreadableTrust>,
 }
 
 impl ProjectRules {
@@ -36,7 +36,7 @@ impl ProjectRules {
 
 /// The rules of any file, as the layer reads it that its place says it belongs to.
 pub fn rules_of(path: &Path) -> anyhow::Result<(Layer, String, Vec<Rule>)> {
-    let text = read(path)?.ok_or_else(|| Unread::absent(path))?;
+    let text = read(path)?.ok_or_else(|| UnreadableFile::absent(path))?;
     let name = path.display().to_string();
     if path == Path::new(EnterprisePolicy::PATH) {
         let rules = EnterprisePolicy::parse(&text, &name)?.rules().to_vec();

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::ReplayArgs;
-use crate::exit::Ended;
+use crate::exit::ExitKind;
 use crate::render::{self, Term, exact, safe};
 use crate::replay::each;
 use crate::spinner;
@@ -185,14 +185,14 @@ fn compare<V: Serialize>(what: &str, folded: &V, stored: &V, found: &mut Vec<Str
 }
 
 /// The log folded, and what differs from it.
-struct Rebuilt {
+struct RebuiltLog {
     state: State,
     diverges: Vec<String>,
     /// The log grew while it was read: rows of another moment are not compared.
     grew: bool,
 }
 
-async fn fold(world: &World, args: &ReplayArgs) -> anyhow::Result<Rebuilt> {
+async fn fold(world: &World, args: &ReplayArgs) -> anyhow::Result<RebuiltLog> {
     let session = args.session;
     let snapshot = world.store.snapshot(key(session), FOLD_VERSION).await?;
     let (mut state, mut at_snapshot, mut folded) = (State::default(), None, Rows::default());
@@ -223,7 +223,7 @@ async fn fold(world: &World, args: &ReplayArgs) -> anyhow::Result<Rebuilt> {
     {
         diverges.push(format!("the snapshot at event {} is not the fold of the log", kept.seq));
     }
-    Ok(Rebuilt { state, diverges, grew })
+    Ok(RebuiltLog { state, diverges, grew })
 }
 
 /// The own row of every session.
@@ -251,8 +251,8 @@ pub async fn altered_rows(world: &World, session: SessionId, own: Option<Session
     folded.differences(&stored)
 }
 
-pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<Ended> {
-    let Rebuilt { state, diverges, grew } = spinner::during(term, "folding the log", fold(world, args)).await?;
+pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<ExitKind> {
+    let RebuiltLog { state, diverges, grew } = spinner::during(term, "folding the log", fold(world, args)).await?;
     if grew {
         term.note("the session grew meanwhile: rows are not compared");
     }
@@ -280,5 +280,5 @@ pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
         }
         term.print(&text)?;
     }
-    Ok(if diverges.is_empty() { Ended::Done } else { Ended::Failed })
+    Ok(if diverges.is_empty() { ExitKind::Done } else { ExitKind::Failed })
 }

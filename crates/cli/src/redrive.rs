@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use portcullis::harness::{CallSeen, Redrive, Redriven};
+use portcullis::harness::{CallSeen, Redrive, RedriveResult};
 use serde_json::json;
 
 use crate::args::ReplayArgs;
-use crate::exit::Ended;
+use crate::exit::ExitKind;
 use crate::render::{self, Term, safe_line};
 use crate::thinker;
 use crate::world::{World, key};
@@ -14,7 +14,7 @@ use crate::world::{World, key};
 /// The word by which programs know it (tool-contract §23).
 const DIVERGED: &str = "replay_diverged";
 
-pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<ExitKind> {
     let model = thinker::choose(&world.settings, term).await?;
     let drive = Redrive {
         store: Arc::clone(&world.store) as _,
@@ -24,14 +24,14 @@ pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
         model: Arc::clone(&model),
     };
     let done = drive.run().await?;
-    let ended = if done.diverged.is_some() { Ended::Failed } else { Ended::Done };
+    let ended = if done.diverged.is_some() { ExitKind::Failed } else { ExitKind::Done };
     let agreed = format!(
         "{} answered {} and made {} as recorded",
         render::exact(&model.name().to_string(), 200),
         render::count(done.requests, "request"),
         render::count(done.calls, "call")
     );
-    let Redriven { requests, calls, last_seq, diverged } = &done;
+    let RedriveResult { requests, calls, last_seq, diverged } = &done;
     if term.json {
         term.document(&json!({
             "session_id": args.session,

@@ -10,10 +10,12 @@ use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use portcullis::hand::Launcher;
 use portcullis_event::{ContentFormat, Observed};
 use serde::Serialize;
 
 use crate::args::{Color, Globals};
+use crate::hints;
 use crate::shell_view;
 
 pub const BOLD: Style = Style::new().bold();
@@ -341,6 +343,9 @@ pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
         }
     } else {
         term.error(&failure(observed));
+        if let Some(hint) = hints::of_failure(observed) {
+            term.note(&format!("  {hint}"));
+        }
         // The first is in the summary already.
         let said = usize::from(observed.errors.first().is_some_and(|first| observed.summary.contains(&first.message)));
         for error in observed.errors.iter().take(10).skip(said) {
@@ -350,6 +355,9 @@ pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
     }
     for warning in warnings(observed) {
         term.insist(&warning);
+    }
+    if let Some(hint) = hints::of_warnings(observed, || Launcher::this_program().posture().level) {
+        term.note(&format!("  {hint}"));
     }
     Ok(())
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use portcullis_base::{AskId, IntentId, InvocationId, SessionId};
-use portcullis_event::{Body, Event, Names};
+use portcullis_event::{Body, Event, EventRefs};
 use serde_json::json;
 
 use crate::args::{Globals, ReplayArgs, ReplayMode};
-use crate::exit::Ended;
+use crate::exit::ExitKind;
+use crate::hints;
 use crate::render::{BOLD, DIM, Term, safe_line, styled};
 use crate::world::World;
 use crate::{rebuild, redrive};
@@ -16,7 +17,7 @@ use crate::{rebuild, redrive};
 /// Characters of an event in words. An event says at most a few hundred of its own.
 pub const WORDS_MAX: usize = 1_000;
 
-pub async fn run(args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let world = World::existing(globals)?;
     world.created(args.session).await?;
     match args.mode {
@@ -42,7 +43,7 @@ pub async fn each(
         .await
 }
 
-async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<Ended> {
+async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<ExitKind> {
     let mut inspecting = None;
     let mut intents = IntentsOf::default();
     each(world, args.session, args.until, |page| {
@@ -50,7 +51,7 @@ async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
         for event in page {
             let body = event.body();
             let intent = intents.of(&body);
-            let words = safe_line(&body.in_words(), WORDS_MAX);
+            let words = safe_line(&hints::followed(body.in_words(), hints::of_event(&body)), WORDS_MAX);
             if term.json {
                 let line =
                     json!({"seq": event.seq, "at": event.at, "type": event.kind, "intent_id": intent, "words": words});
@@ -68,7 +69,7 @@ async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
         if term.json { term.bytes(text.as_bytes()) } else { term.stream(&text) }
     })
     .await?;
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 /// Whose asks and invocations there were: some events name only those.
@@ -81,7 +82,7 @@ pub struct IntentsOf {
 impl IntentsOf {
     /// The intent that an event belongs to. Events come in the order of their log.
     pub fn of(&mut self, body: &Body) -> Option<IntentId> {
-        let Names { intent, ask, invocation, .. } = body.names();
+        let EventRefs { intent, ask, invocation, .. } = body.names();
         let of_ask = ask.and_then(|ask| self.asks.get(&ask).copied());
         let of_invocation = invocation.and_then(|invocation| self.invocations.get(&invocation).copied());
         let intent = intent.or(of_ask).or(of_invocation)?;

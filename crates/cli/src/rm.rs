@@ -6,14 +6,15 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use portcullis::{GrantBook, Remembered};
+use portcullis::{GrantBook, RememberedGrant};
 use portcullis_base::{AppendId, Clock as _, Digest, GrantId, SessionId, SystemClock, Timestamp, WorkerId};
 use portcullis_event::facts::{GrantCreated, SessionErased};
 use portcullis_event::{Actor, Body, EventBody as _, LOCAL_TENANT, Stamp, ledger_of, operator_log_of};
 use portcullis_store::{AskFilter, Claim, Commit, HostLiveness, Log as _, Queue as _, StoreError, deliver_outbox};
 use serde_json::json;
 
-use crate::exit::{Ended, failed, fault, usage};
+use crate::exit::{ExitKind, failed, fault, usage};
+use crate::hints;
 use crate::render::{self, Term};
 use crate::world::{World, key};
 use crate::{person, spinner, tree};
@@ -42,14 +43,14 @@ pub async fn run(
     let contents = contents_of(world, Some(session)).await?;
     let waiting =
         world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?.len() as u64;
-    let stays = Stays::of(world, session).await?;
+    let stays = ErasureRemains::of(world, session).await?;
     if !yes {
         confirm(session, (head.last_seq, contents.len(), waiting), &stays, term)?;
     }
     let erased = spinner::during(term, "erasing", erase(world, session, reason)).await?;
     // The ledger's entry may wait; everything else is done.
     if let Err(error) = deliver_outbox(&*world.store).await {
-        term.note(&format!("warning: the ledger is told later: {error}"));
+        term.note(&format!("warning: the ledger is told later: {}", hints::explained(&error)));
     }
     let (files, left) = delete_files(world, contents).await?;
     if term.json {
@@ -95,7 +96,7 @@ pub async fn run(
 }
 
 /// What an erasure does not reach, as far as this program knows of it.
-struct Stays {
+struct ErasureRemains {
     /// Its log in evidence that `audit export` put into the data folder.
     copies: Vec<PathBuf>,
     /// Allows that were remembered in it, for itself or for its project, and are in force.
@@ -104,7 +105,7 @@ struct Stays {
     forks: Vec<SessionId>,
 }
 
-impl Stays {
+impl ErasureRemains {
     async fn of(world: &World, session: SessionId) -> anyhow::Result<Self> {
         let mut given = HashSet::new();
         world
@@ -118,7 +119,7 @@ impl Stays {
             })
             .await?;
         let now = SystemClock::new().now();
-        let of_it = |found: &Remembered| {
+        let of_it = |found: &RememberedGrant| {
             (given.contains(&found.grant.id) || found.grant.scope.session == Some(session)) && found.in_force(now)
         };
         let grants = GrantBook::new(world.store.clone(), LOCAL_TENANT).all().await?;
@@ -156,7 +157,7 @@ fn copies(evidence: &Path, session: SessionId) -> Vec<PathBuf> {
 fn confirm(
     session: SessionId,
     (events, contents, waiting): (u64, usize, u64),
-    stays: &Stays,
+    stays: &ErasureRemains,
     term: &Term,
 ) -> anyhow::Result<()> {
     let left = stays.words();
@@ -186,7 +187,7 @@ async fn erase(world: &World, session: SessionId, reason: Option<String>) -> any
         Claim::Granted(lease) => lease,
         Claim::Held { owner, .. } => {
             let text = format!("session {session} is in use by {owner}; end it, then erase the session");
-            return Err(fault(Ended::Broken, text));
+            return Err(fault(ExitKind::Broken, text));
         }
         Claim::Refused(error) => return Err(error.into()),
     };

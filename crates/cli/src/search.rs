@@ -7,6 +7,7 @@ use portcullis_store::{Hit, Query, Search as _, StoreError};
 use serde_json::{Value, json};
 
 use crate::exit::usage;
+use crate::hints;
 use crate::progress::Bar;
 use crate::render::{self, BOLD, Term, safe, safe_line, styled};
 use crate::world::World;
@@ -44,7 +45,8 @@ async fn catch_up(world: &World, term: &Term) -> anyhow::Result<u64> {
             Ok(taken) => progress.add(taken),
             Err(error @ (StoreError::ReadOnly(_) | StoreError::DiskFull { .. })) => {
                 let left = world.store.search_lag(LOCAL_TENANT).await?;
-                term.note(&format!("warning: {} not searched: {error}", render::count(left, "new event")));
+                let (left_out, why) = (render::count(left, "new event"), hints::explained(&error));
+                term.note(&format!("warning: {left_out} not searched: {why}"));
                 return Ok(left);
             }
             Err(error) => return Err(error.into()),

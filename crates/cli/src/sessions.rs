@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::args::{Globals, Sessions};
 use crate::config::Settings;
-use crate::draft::Draft;
+use crate::draft::DraftFile;
 use crate::events::Cursor;
-use crate::exit::{Ended, failed};
+use crate::exit::{ExitKind, failed};
 use crate::progress::Bar;
 use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
 use crate::run::words;
@@ -30,7 +30,7 @@ const WHAT: usize = 40;
 /// Characters of a note in a line.
 const SHORT: usize = 100;
 
-pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     match what {
         Sessions::List => list(globals, term).await?,
         Sessions::Show { session } => show(&World::existing(globals)?, session, term).await?,
@@ -72,7 +72,7 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
             rm::run(&World::existing(globals)?, session, yes, reason, term).await?;
         }
     }
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 /// A log with that name, the ledger included.
@@ -313,7 +313,7 @@ async fn write_export(
         return Err(cannot(io::ErrorKind::AlreadyExists.into()));
     }
     // Like the store it comes from: nobody else's to read.
-    let mut file = Draft::begin(path).map_err(cannot)?;
+    let mut file = DraftFile::begin(path).map_err(cannot)?;
     let progress = Bar::new(term, head.last_seq, "exporting events");
     let write = |lines: &[u8]| {
         progress.add(PAGE as u64);

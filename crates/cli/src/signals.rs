@@ -6,7 +6,7 @@ use rustix::process::Signal as Which;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::{Ended, fault};
+use crate::exit::{ExitKind, fault};
 use crate::render::Term;
 use crate::spinner::{PATIENCE, Spinner};
 
@@ -56,11 +56,11 @@ impl Leave {
     }
 
     /// The next of them: how a process that follows it ends.
-    pub async fn next(&mut self) -> Ended {
+    pub async fn next(&mut self) -> ExitKind {
         tokio::select! {
-            _ = self.interrupts.recv() => Ended::Interrupted,
-            () = next(&mut self.terminations) => Ended::Terminated,
-            () = next(&mut self.hangups) => Ended::HungUp,
+            _ = self.interrupts.recv() => ExitKind::Interrupted,
+            () = next(&mut self.terminations) => ExitKind::Terminated,
+            () = next(&mut self.hangups) => ExitKind::HungUp,
         }
     }
 }
@@ -70,18 +70,18 @@ impl Leave {
 pub struct Interrupts {
     signals: Leave,
     /// How a process ends that was last interrupted so.
-    pub how: Ended,
+    pub how: ExitKind,
 }
 
 impl Interrupts {
     /// Ctrl-C from now on.
     pub fn listen() -> io::Result<Self> {
-        Ok(Self { signals: Leave::interrupts()?, how: Ended::Interrupted })
+        Ok(Self { signals: Leave::interrupts()?, how: ExitKind::Interrupted })
     }
 
     /// From now on also what ends a process that nobody sits at.
     pub fn listen_to_all() -> io::Result<Self> {
-        Ok(Self { signals: Leave::listen()?, how: Ended::Interrupted })
+        Ok(Self { signals: Leave::listen()?, how: ExitKind::Interrupted })
     }
 
     /// Waits for the next of them.
@@ -92,8 +92,8 @@ impl Interrupts {
     /// What a log calls it.
     pub fn word(&self) -> &'static str {
         match self.how {
-            Ended::Terminated => "SIGTERM",
-            Ended::HungUp => "SIGHUP",
+            ExitKind::Terminated => "SIGTERM",
+            ExitKind::HungUp => "SIGHUP",
             _ => "Ctrl-C",
         }
     }
@@ -118,7 +118,7 @@ pub async fn interruptible<T>(
             () = &mut patience, if spinner.is_none() => spinner = Some(Spinner::show(term, words)),
             Some(()) = interrupts.recv() => {
                 if interrupted {
-                    return Err(fault(Ended::Interrupted, "left before the call was settled; its session can be resumed"));
+                    return Err(fault(ExitKind::Interrupted, "left before the call was settled; its session can be resumed"));
                 }
                 interrupted = true;
                 cancel.cancel();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis::harness::{Guidance, Settings as Wakes, Unwatched};
+use portcullis::harness::{Guidance, NoWatcher, Settings as Wakes};
 use portcullis::model::Model;
 use portcullis::{Agent, AgentParts, Profile, Runtime, SystemIds};
 
@@ -35,7 +35,7 @@ pub fn guided(runtime: &Runtime, model: &Arc<dyn Model>, settings: &Settings, gu
     runtime.agent(AgentParts {
         model: Arc::clone(model),
         settings: Wakes { guidance, ..settings.model.wakes() },
-        watcher: Arc::new(Unwatched),
+        watcher: Arc::new(NoWatcher),
         entropy: Arc::new(SystemIds::new()),
         sandbox: format!(
             "commands run isolated at level {} or better; their network is {}",

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use crate::args::{Globals, Tools};
 use crate::config::Settings;
-use crate::exit::{Ended, failed};
+use crate::exit::{ExitKind, failed};
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::world::{call_session, offering, workspace};
 
-pub fn run(what: &Tools, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub fn run(what: &Tools, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = Settings::load(globals)?;
     let folder = workspace(globals)?;
     let runtime = offering(&settings, &folder)?.build()?;
@@ -37,7 +37,7 @@ pub fn run(what: &Tools, globals: &Globals, term: &Term) -> anyhow::Result<Ended
             }
         }
     }
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 fn list(offer: &Arc<Offer>, policy: &Policy, term: &Term) -> anyhow::Result<()> {

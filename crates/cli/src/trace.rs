@@ -169,7 +169,7 @@ impl Reader {
 
 /// Whether a call gets on by it, other than by somebody's answer.
 fn runs(body: &Body) -> bool {
-    matches!(body, Body::Scheduled(_) | Body::Started(_) | Body::Completed(_) | Body::Observed(_))
+    matches!(body, Body::Scheduled(_) | Body::InvocationStarted(_) | Body::InvocationCompleted(_) | Body::Observed(_))
 }
 
 impl Wake {
@@ -195,11 +195,11 @@ impl Wake {
             body => {
                 let Some(call) = intent.and_then(|intent| self.calls.get_mut(&intent)) else { return };
                 match body {
-                    Body::Asked(_) => call.asked = Some(at),
-                    Body::Replied(_) | Body::AskClosed(_) => call.answered = call.answered.or(Some(at)),
+                    Body::PermissionAsked(_) => call.asked = Some(at),
+                    Body::AskReplied(_) | Body::AskClosed(_) => call.answered = call.answered.or(Some(at)),
                     Body::Scheduled(_) => call.scheduled = Some(at),
-                    Body::Started(_) => call.started = Some(at),
-                    Body::Completed(_) => call.completed = Some(at),
+                    Body::InvocationStarted(_) => call.started = Some(at),
+                    Body::InvocationCompleted(_) => call.completed = Some(at),
                     Body::Observed(seen) => call.observed = Some((at, seen.code.to_string())),
                     _ => {}
                 }

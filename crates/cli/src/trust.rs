@@ -11,12 +11,12 @@ use portcullis_base::{Digest, Timestamp};
 use portcullis_policy::file_hash;
 use serde::{Deserialize, Serialize};
 
-use crate::draft::Draft;
+use crate::draft::DraftFile;
 use crate::home::Home;
 
 /// What was trusted, by whom and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trusted {
+pub struct TrustRecord {
     pub file: PathBuf,
     pub sha256: Digest,
     pub by: String,
@@ -30,16 +30,16 @@ fn place(home: &Home, file: &Path) -> PathBuf {
 
 /// A record that says nothing: its file is not trusted until somebody trusts it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableTrust {
     /// Which record, and what is wrong with it.
     pub what: String,
     pub to_do: String,
 }
 
 /// Whether exactly this text of this file is trusted. `file` is its path with links resolved.
-pub fn holds(home: &Home, file: &Path, text: &str) -> Result<bool, Unreadable> {
+pub fn holds(home: &Home, file: &Path, text: &str) -> Result<bool, UnreadableTrust> {
     let place = place(home, file);
-    let unreadable = |why: String| Unreadable {
+    let unreadable = |why: String| UnreadableTrust {
         what: format!("the record of trust {} {why}, so {} is not trusted", place.display(), file.display()),
         to_do: format!("look at that file, then trust it again: portcullis policy trust {}", file.display()),
     };
@@ -48,7 +48,7 @@ pub fn holds(home: &Home, file: &Path, text: &str) -> Result<bool, Unreadable> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(e) => return Err(unreadable(format!("cannot be read ({e})"))),
     };
-    let kept: Trusted = match serde_json::from_str(&kept) {
+    let kept: TrustRecord = match serde_json::from_str(&kept) {
         Ok(kept) => kept,
         Err(_) if kept.trim().is_empty() => return Err(unreadable("is empty".to_owned())),
         Err(e) => return Err(unreadable(format!("is damaged ({e})"))),
@@ -57,7 +57,7 @@ pub fn holds(home: &Home, file: &Path, text: &str) -> Result<bool, Unreadable> {
 }
 
 /// Keeps a trust, whole or not at all, in place of an older one of the same file.
-pub fn keep(home: &Home, trusted: &Trusted) -> anyhow::Result<()> {
+pub fn keep(home: &Home, trusted: &TrustRecord) -> anyhow::Result<()> {
     let place = place(home, &trusted.file);
     let cannot = || format!("cannot keep {}", place.display());
     let folder = place.parent().unwrap_or(home.root());
@@ -65,6 +65,6 @@ pub fn keep(home: &Home, trusted: &Trusted) -> anyhow::Result<()> {
     home.prepare()?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;
     let text = serde_json::to_string_pretty(trusted)? + "\n";
-    let mut draft = Draft::begin(&place).with_context(cannot)?;
+    let mut draft = DraftFile::begin(&place).with_context(cannot)?;
     draft.write_all(text.as_bytes()).and_then(|()| draft.replace()).with_context(cannot)
 }

@@ -63,7 +63,7 @@ const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
 /// Where a sequence of bytes stands.
 #[derive(Debug, Default)]
-enum Within {
+enum SequencePosition {
     #[default]
     Nothing,
     /// An escape, and what came of its sequence.
@@ -75,13 +75,13 @@ enum Within {
 
 /// Bytes of a terminal, as what was done at it.
 #[derive(Debug, Default)]
-pub struct Decoder(Within);
+pub struct Decoder(SequencePosition);
 
 impl Decoder {
     pub fn feed(&mut self, byte: u8) -> Option<Input> {
         match std::mem::take(&mut self.0) {
-            Within::Nothing => self.fresh(byte),
-            Within::Paste(mut bytes) => {
+            SequencePosition::Nothing => self.fresh(byte),
+            SequencePosition::Paste(mut bytes) => {
                 bytes.push(byte);
                 if let Some(text) = bytes.strip_suffix(PASTE_ENDS) {
                     return Some(Input::Paste(pasted(text)));
@@ -90,33 +90,33 @@ impl Decoder {
                 if bytes.len() > LINE_MAX + PASTE_ENDS.len() {
                     bytes.remove(LINE_MAX);
                 }
-                self.0 = Within::Paste(bytes);
+                self.0 = SequencePosition::Paste(bytes);
                 None
             }
-            Within::Escape(mut bytes) => {
+            SequencePosition::Escape(mut bytes) => {
                 bytes.push(byte);
                 match bytes.as_slice() {
-                    PASTE_BEGINS => self.0 = Within::Paste(Vec::new()),
-                    [b'[' | b'O'] => self.0 = Within::Escape(bytes),
+                    PASTE_BEGINS => self.0 = SequencePosition::Paste(Vec::new()),
+                    [b'[' | b'O'] => self.0 = SequencePosition::Escape(bytes),
                     // Parameters; the byte after them ends it.
                     [b'[' | b'O', ..] if matches!(byte, b'0'..=b'?') && bytes.len() < 32 => {
-                        self.0 = Within::Escape(bytes);
+                        self.0 = SequencePosition::Escape(bytes);
                     }
                     // A second escape begins anew.
                     [0x1b] => {
-                        self.0 = Within::Escape(Vec::new());
+                        self.0 = SequencePosition::Escape(Vec::new());
                         return Some(Input::Escape);
                     }
                     _ => return Some(Input::Other),
                 }
                 None
             }
-            Within::Character(mut bytes) => {
+            SequencePosition::Character(mut bytes) => {
                 bytes.push(byte);
                 match std::str::from_utf8(&bytes) {
                     Ok(text) => text.chars().next().map(Input::Char),
                     Err(error) if error.error_len().is_none() => {
-                        self.0 = Within::Character(bytes);
+                        self.0 = SequencePosition::Character(bytes);
                         None
                     }
                     Err(_) => Some(Input::Char(char::REPLACEMENT_CHARACTER)),
@@ -134,13 +134,13 @@ impl Decoder {
             0x04 => Input::End,
             b'\t' => Input::Char(' '),
             0x1b => {
-                self.0 = Within::Escape(Vec::new());
+                self.0 = SequencePosition::Escape(Vec::new());
                 return None;
             }
             0..0x20 => Input::Other,
             0x20..0x7f => Input::Char(char::from(byte)),
             _ => {
-                self.0 = Within::Character(vec![byte]);
+                self.0 = SequencePosition::Character(vec![byte]);
                 return None;
             }
         })
@@ -148,13 +148,13 @@ impl Decoder {
 
     /// Whether an escape came that may be a key of its own, or begin a sequence.
     pub fn is_open(&self) -> bool {
-        matches!(&self.0, Within::Escape(_))
+        matches!(&self.0, SequencePosition::Escape(_))
     }
 
     /// Nothing followed: it was the key.
     pub fn close(&mut self) -> Input {
         match std::mem::take(&mut self.0) {
-            Within::Escape(rest) if !rest.is_empty() => Input::Other,
+            SequencePosition::Escape(rest) if !rest.is_empty() => Input::Other,
             _ => Input::Escape,
         }
     }

@@ -8,27 +8,27 @@ use portcullis_pipeline::folded;
 use portcullis_store::{IntentRow, Log as _};
 use serde_json::json;
 
-use crate::args::Happened;
+use crate::args::LearnedOutcome;
 use crate::exit::failed;
 use crate::person;
 use crate::render::{self, Term, safe_line};
 use crate::world::{World, key};
 
 /// One such call.
-struct Unknown {
+struct UnknownCall {
     session: SessionId,
     invocation: InvocationId,
     row: Option<IntentRow>,
 }
 
 /// Those of a session.
-async fn of(world: &World, session: SessionId) -> anyhow::Result<Vec<Unknown>> {
+async fn of(world: &World, session: SessionId) -> anyhow::Result<Vec<UnknownCall>> {
     let state = folded(&*world.store, key(session)).await?;
     if state.progress.unknown.is_empty() {
         return Ok(Vec::new());
     }
     let rows = world.store.intents(key(session), false).await?;
-    let found = state.progress.unknown.iter().map(|invocation| Unknown {
+    let found = state.progress.unknown.iter().map(|invocation| UnknownCall {
         session,
         invocation: *invocation,
         row: rows.iter().find(|row| row.invocation_id == Some(*invocation)).cloned(),
@@ -67,7 +67,7 @@ pub async fn list(world: &World, session: Option<SessionId>, term: &Term) -> any
         term.note("no call has an unknown outcome");
         return Ok(());
     }
-    let line = |call: &Unknown| {
+    let line = |call: &UnknownCall| {
         let tool = call.row.as_ref().map_or_else(|| "-".to_owned(), |row| safe_line(&row.tool, 40));
         let intent = call.row.as_ref().map_or_else(|| "-".to_owned(), |row| row.intent_id.to_string());
         vec![call.invocation.to_string(), tool, intent, call.session.to_string()]
@@ -84,15 +84,15 @@ fn resolve_command(world: &World, invocation: InvocationId) -> String {
 pub async fn resolve(
     world: &World,
     invocation: InvocationId,
-    what: Happened,
+    what: LearnedOutcome,
     note: Option<&str>,
     term: &Term,
 ) -> anyhow::Result<()> {
     let session = session_of(world, invocation).await?;
     let runtime = world.appending(session, "portcullis sessions").await?;
     let resolution = match what {
-        Happened::Happened => Resolution::Happened,
-        Happened::DidNotHappen => Resolution::DidNotHappen,
+        LearnedOutcome::Happened => Resolution::Happened,
+        LearnedOutcome::DidNotHappen => Resolution::DidNotHappen,
     };
     let event = runtime.resolve(session, &person::login(), (invocation, resolution), note).await?;
     if term.json {

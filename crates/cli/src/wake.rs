@@ -1,6 +1,6 @@
 //! `sessions wake`: one wake, run here. The low-level seam; a worker does the same for every session that is due.
 
-use portcullis::harness::{Limit, Stopped, WakeEnd, Woken};
+use portcullis::harness::{Limit, WakeEnd, WakeStop, Woken};
 use portcullis::{RuntimeError, SessionId};
 use portcullis_event::facts::{FinalVerdict, StopReason};
 use portcullis_event::{LOCAL_TENANT, State};
@@ -12,15 +12,16 @@ use tokio_util::sync::CancellationToken;
 use crate::activity;
 use crate::args::Globals;
 use crate::call;
-use crate::exit::{Ended, failed, fault};
+use crate::exit::{ExitKind, failed, fault};
 use crate::flagged;
+use crate::hints;
 use crate::render::{DIM, Term, safe, safe_line, styled};
 use crate::run::words::claims_checked;
 use crate::signals::interruptible;
 use crate::thinker;
 use crate::world::{World, key};
 
-pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = thinker::settings(globals)?;
     let database = settings.database.clone();
     let Some(world) = World::look(settings)? else {
@@ -39,7 +40,7 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
         let (woken, interrupted) = interruptible(term, &words, &cancel, agent.wake_now(session, &cancel)).await?;
         // Also what waited before: whoever names a session and an answer for its asks means each of them.
         let waits = match &woken {
-            Ok(Woken::Executed(end)) => matches!(end.stop, Stopped::RequiresAction(_)),
+            Ok(Woken::Executed(end)) => matches!(end.stop, WakeStop::RequiresAction(_)),
             Ok(Woken::Idle) => true,
             Err(_) => false,
         };
@@ -50,7 +51,7 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
     call::let_go(&runtime, term).await;
     let woken = woken.map_err(|error| match error {
         RuntimeError::Held(owner) => {
-            fault(Ended::Broken, format!("lease_contended: the session is in use by {owner}; wait until it is done"))
+            fault(ExitKind::Broken, format!("lease_contended: the session is in use by {owner}; wait until it is done"))
         }
         other => other.into(),
     })?;
@@ -74,7 +75,7 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
                 })?;
                 go_on.iter().for_each(|command| term.note(&format!("it waits for: {command}")));
             }
-            if go_on.is_empty() { Ended::Done } else { Ended::Waits }
+            if go_on.is_empty() { ExitKind::Done } else { ExitKind::Waits }
         }
     };
     Ok(ended.or_interrupted(interrupted))
@@ -82,12 +83,12 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
 
 /// Whether the model, or whoever serves it, declined.
 pub fn refused(end: &WakeEnd) -> bool {
-    end.stop == Stopped::Idle(StopReason::Refusal)
+    end.stop == WakeStop::Idle(StopReason::Refusal)
 }
 
 /// Whether it stopped at a limit before it had answered.
 pub fn unfinished(end: &WakeEnd) -> bool {
-    end.stop == Stopped::Idle(StopReason::BudgetReached)
+    end.stop == WakeStop::Idle(StopReason::BudgetReached)
 }
 
 /// Which limit that was, for a program.
@@ -124,16 +125,16 @@ pub fn no_answer(end: &WakeEnd) -> Option<String> {
 }
 
 /// The same of an answer that no limit of the work has ended.
-fn of_answer(stop: &Stopped, nothing: bool, checked: bool) -> Option<&'static str> {
+fn of_answer(stop: &WakeStop, nothing: bool, checked: bool) -> Option<&'static str> {
     match stop {
-        Stopped::Idle(StopReason::Refusal) if nothing => Some("the model refused to answer, and gave no reason"),
-        Stopped::Idle(StopReason::Refusal) => Some("the model refused"),
-        Stopped::Idle(StopReason::BudgetReached) => Some(
+        WakeStop::Idle(StopReason::Refusal) if nothing => Some("the model refused to answer, and gave no reason"),
+        WakeStop::Idle(StopReason::Refusal) => Some("the model refused"),
+        WakeStop::Idle(StopReason::BudgetReached) => Some(
             "the model came to its limit of tokens before it answered: raise `max_output_tokens` under `[model]`, or tell \
              it to go on",
         ),
         // Without a check no model was asked.
-        Stopped::Idle(StopReason::EndTurn) if nothing && checked => Some("the model gave an empty answer"),
+        WakeStop::Idle(StopReason::EndTurn) if nothing && checked => Some("the model gave an empty answer"),
         _ => None,
     }
 }
@@ -154,15 +155,15 @@ fn show(
     (state, facts): (&State, Value),
     go_on: &[String],
     term: &Term,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ExitKind> {
     let ended = match &end.stop {
-        Stopped::Idle(_) | Stopped::Rescheduled(_) if refused(end) || unfinished(end) || contradicted(end) => {
-            Ended::Failed
+        WakeStop::Idle(_) | WakeStop::Rescheduled(_) if refused(end) || unfinished(end) || contradicted(end) => {
+            ExitKind::Failed
         }
-        Stopped::Idle(_) | Stopped::Rescheduled(_) => Ended::Done,
-        Stopped::RequiresAction(_) => Ended::Waits,
-        Stopped::Retrying { .. } | Stopped::GaveUp { .. } => Ended::Failed,
-        Stopped::Broken => Ended::Interrupted,
+        WakeStop::Idle(_) | WakeStop::Rescheduled(_) => ExitKind::Done,
+        WakeStop::RequiresAction(_) => ExitKind::Waits,
+        WakeStop::Retrying { .. } | WakeStop::GaveUp { .. } => ExitKind::Failed,
+        WakeStop::Broken => ExitKind::Interrupted,
     };
     if term.json {
         let mut document = record(end, state);
@@ -185,18 +186,24 @@ fn show(
         term.note(&styled(DIM, &format!("fact-check: {}{}", checked.verdict.as_str(), claims_checked(checked))));
     }
     match &end.stop {
-        Stopped::Idle(StopReason::Interrupted) => term.note("it was interrupted"),
-        Stopped::Rescheduled(at) => term.note(&format!(
+        WakeStop::Idle(StopReason::Interrupted) => term.note("it was interrupted"),
+        WakeStop::Rescheduled(at) => term.note(&format!(
             "it is due again at {at}: a running `portcullis worker` takes it up then, or `sessions wake`"
         )),
-        Stopped::Retrying { error, at } => {
-            term.error(&format!("the model failed: {}; it is tried again at {at}", safe_line(&error.message, 300)));
+        WakeStop::Retrying { error, at } => {
+            term.error(&format!(
+                "the model failed: {}; it is tried again at {at}",
+                safe_line(&hints::explained(error), 300)
+            ));
         }
-        Stopped::GaveUp { error } => {
-            term.error(&format!("the model failed, and nobody tries again: {}", safe_line(&error.message, 300)));
+        WakeStop::GaveUp { error } => {
+            term.error(&format!(
+                "the model failed, and nobody tries again: {}",
+                safe_line(&hints::explained(error), 300)
+            ));
         }
-        Stopped::Broken => term.note("left in the middle; the next wake goes on from here"),
-        Stopped::Idle(_) | Stopped::RequiresAction(_) => {}
+        WakeStop::Broken => term.note("left in the middle; the next wake goes on from here"),
+        WakeStop::Idle(_) | WakeStop::RequiresAction(_) => {}
     }
     for command in go_on {
         term.print(&format!("waits for an answer: {command}"))?;
@@ -207,14 +214,14 @@ fn show(
 /// The word for why a wake ended, and what else it came to, as programs read it.
 pub fn record(end: &WakeEnd, state: &State) -> Value {
     let (word, more) = match &end.stop {
-        Stopped::Idle(reason) => ("idle", json!(reason)),
-        Stopped::RequiresAction(ids) => ("requires_action", json!({"event_ids": ids})),
-        Stopped::Rescheduled(at) => ("rescheduling", json!({"next_due_at": at})),
-        Stopped::Retrying { error, at } => {
+        WakeStop::Idle(reason) => ("idle", json!(reason)),
+        WakeStop::RequiresAction(ids) => ("requires_action", json!({"event_ids": ids})),
+        WakeStop::Rescheduled(at) => ("rescheduling", json!({"next_due_at": at})),
+        WakeStop::Retrying { error, at } => {
             ("rescheduling", json!({"failure": error.failure.as_str(), "next_due_at": at}))
         }
-        Stopped::GaveUp { error } => ("retries_exhausted", json!({"failure": error.failure.as_str()})),
-        Stopped::Broken => ("broken_off", Value::Null),
+        WakeStop::GaveUp { error } => ("retries_exhausted", json!({"failure": error.failure.as_str()})),
+        WakeStop::Broken => ("broken_off", Value::Null),
     };
     let wakes: Vec<Value> = state.wakes.pending().map(|wake| json!(wake)).collect();
     json!({

@@ -13,13 +13,14 @@ use tokio::sync::watch;
 use crate::approvals::settle;
 use crate::ask::Ask;
 use crate::ask_sheet::Sheet;
-use crate::ask_view::{self, Whole};
+use crate::ask_view::{self, WholeAsk};
 use crate::choice::{Choice, Chooser, Step};
-use crate::exit::Ended;
+use crate::exit::ExitKind;
+use crate::hints;
 use crate::pages::{Pages, Size};
 use crate::person;
 use crate::render::{BOLD, Term, styled};
-use crate::run::typed::Typed;
+use crate::run::typed::TypedInput;
 use crate::signals::interrupts;
 use crate::terminal;
 use crate::typing::Input;
@@ -29,7 +30,7 @@ use crate::world::{LOOK_AGAIN, World};
 const BESIDES: &[Choice] = &[Choice::No, Choice::Skip, Choice::Leave];
 
 /// What ends a wait.
-enum Woke {
+enum WatchEvent {
     Changed,
     Typed(Input, Instant),
     Left,
@@ -40,7 +41,7 @@ struct Watch<'a> {
     term: &'a Term,
     changes: watch::Receiver<u64>,
     /// Where a person sits.
-    typed: Option<Typed>,
+    typed: Option<TypedInput>,
     interrupts: Signal,
     /// Shown already, answered or skipped.
     seen: BTreeSet<AskId>,
@@ -48,12 +49,12 @@ struct Watch<'a> {
     hinted: bool,
 }
 
-pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
     let interactive = term.interactive();
     let typed = match interactive {
         true => {
             terminal::keep()?;
-            let mut typed = Typed::new(term);
+            let mut typed = TypedInput::new(term);
             typed.listen();
             typed.by_keys(true);
             Some(typed)
@@ -77,21 +78,21 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
             if !interactive {
                 watch.line(&ask)?;
             } else if !watch.ask(ask).await? {
-                return Ok(Ended::Done);
+                return Ok(ExitKind::Done);
             }
             watch.hinted = false;
         }
         match watch.wait().await {
-            Woke::Left => return Ok(Ended::Done),
-            Woke::Typed(Input::Char('q'), _) => return Ok(Ended::Done),
-            Woke::Typed(..) => watch.hint("nothing new waits for an answer; q leaves"),
-            Woke::Changed => {}
+            WatchEvent::Left => return Ok(ExitKind::Done),
+            WatchEvent::Typed(Input::Char('q'), _) => return Ok(ExitKind::Done),
+            WatchEvent::Typed(..) => watch.hint("nothing new waits for an answer; q leaves"),
+            WatchEvent::Changed => {}
         }
     }
 }
 
 impl Watch<'_> {
-    async fn wait(&mut self) -> Woke {
+    async fn wait(&mut self) -> WatchEvent {
         // Without a terminal nobody types, and that there is no input ends nothing.
         let typed = async {
             match &mut self.typed {
@@ -100,10 +101,10 @@ impl Watch<'_> {
             }
         };
         tokio::select! {
-            changed = self.changes.changed() => if changed.is_ok() { Woke::Changed } else { Woke::Left },
-            () = tokio::time::sleep(LOOK_AGAIN) => Woke::Changed,
-            input = typed => input.map_or(Woke::Left, |(input, at)| Woke::Typed(input, at)),
-            _ = self.interrupts.recv() => Woke::Left,
+            changed = self.changes.changed() => if changed.is_ok() { WatchEvent::Changed } else { WatchEvent::Left },
+            () = tokio::time::sleep(LOOK_AGAIN) => WatchEvent::Changed,
+            input = typed => input.map_or(WatchEvent::Left, |(input, at)| WatchEvent::Typed(input, at)),
+            _ = self.interrupts.recv() => WatchEvent::Left,
         }
     }
 
@@ -127,15 +128,15 @@ impl Watch<'_> {
 
     /// Shows one ask and takes its answer; `false` to leave.
     async fn ask(&mut self, ask: Ask) -> anyhow::Result<bool> {
-        let whole = Whole::load(self.world, ask).await?;
+        let whole = WholeAsk::load(self.world, ask).await?;
         let (mut sheet, first) = Sheet::new(self.world, whole, BESIDES);
         self.page(&mut sheet, &first)?;
         loop {
             let (input, at) = match self.wait().await {
-                Woke::Left => return Ok(false),
-                Woke::Typed(input, at) => (input, at),
+                WatchEvent::Left => return Ok(false),
+                WatchEvent::Typed(input, at) => (input, at),
                 // Someone else may have answered it.
-                Woke::Changed => {
+                WatchEvent::Changed => {
                     let now = Ask::load(self.world, sheet.whole.ask.row.ask_id).await?;
                     if now.is_pending() {
                         continue;
@@ -144,7 +145,7 @@ impl Watch<'_> {
                     return Ok(true);
                 }
             };
-            let line = self.typed.as_ref().map_or("", Typed::line);
+            let line = self.typed.as_ref().map_or("", TypedInput::line);
             let step = match sheet.hear(input, at, line) {
                 Ok(step) => step,
                 Err(page) => {
@@ -189,7 +190,7 @@ impl Watch<'_> {
             if let Err(error) =
                 settle(self.world, &sheet.whole.ask.row, person::answer(reply, "cli", None), self.term).await
             {
-                self.term.error(&format!("{error:#}"));
+                self.term.error(&hints::explained_chain(&error));
             }
             return Ok(true);
         }
@@ -225,13 +226,13 @@ impl Watch<'_> {
 /// person left earlier. A shorter one is not shown: whoever typed its id has seen it.
 pub async fn read_through(world: &World, ask: &Ask, term: &Term) -> anyhow::Result<bool> {
     const WORDS: &str = "Space shows the next page; the last one allows it   q leaves, and allows nothing";
-    let whole = Whole::load(world, Ask::load(world, ask.row.ask_id).await?).await?;
+    let whole = WholeAsk::load(world, Ask::load(world, ask.row.ask_id).await?).await?;
     let mut pages = Pages::of(whole.text(world, false), WORDS.to_owned(), Size::of_terminal());
     if pages.is_one() {
         return Ok(true);
     }
     terminal::keep()?;
-    let mut typed = Typed::new(term);
+    let mut typed = TypedInput::new(term);
     typed.listen();
     typed.by_keys(true);
     let mut interrupts = interrupts()?;

@@ -16,12 +16,13 @@ use serde_json::json;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::activity::Happened;
+use crate::activity::WorkerReport;
 use crate::args::{ApprovalMode, Globals, WorkerArgs};
 use crate::ask::Ask;
 use crate::config::Settings;
-use crate::exit::{Ended, streamed};
+use crate::exit::{ExitKind, streamed};
 use crate::flagged;
+use crate::hints;
 use crate::project::ProjectRules;
 use crate::render::{self, Term};
 use crate::run::warn_of;
@@ -38,7 +39,7 @@ const LOOK_FOR_ASKS: Duration = Duration::from_secs(1);
 /// How long a store that could not be opened is left alone.
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
 
-pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = thinker::settings(globals)?;
     let model = thinker::choose(&settings, term).await?;
     let world = Arc::new(if args.watch { opened(&settings, term).await? } else { World::open(settings, term)? });
@@ -74,7 +75,9 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
             ..WorkerSettings::default()
         },
         // Whoever does not listen any more is about to leave.
-        journal: Arc::new(move |activity| drop(Happened::of(activity, &told).map(|happened| happens.send(happened)))),
+        journal: Arc::new(move |activity| {
+            drop(WorkerReport::of(activity, &told).map(|happened| happens.send(happened)))
+        }),
     };
     let stop = CancellationToken::new();
     let mut leave = Leave::listen()?;
@@ -115,8 +118,8 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
             how = leave.next() => {
                 match how {
                     // As a crash would: whoever comes next settles what is left.
-                    Ended::Interrupted if std::mem::replace(&mut interrupted, true) => return Ok(how),
-                    Ended::Interrupted => {
+                    ExitKind::Interrupted if std::mem::replace(&mut interrupted, true) => return Ok(how),
+                    ExitKind::Interrupted => {
                         term.note("interrupted: waiting for what runs to settle; Ctrl-C again leaves at once");
                     }
                     _ => {}
@@ -137,8 +140,8 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
     }
     Ok(match left {
         // SIGTERM is an order that was followed.
-        Some(how) if stopped == WorkerStop::Interrupted && how != Ended::Terminated => how,
-        _ => Ended::Done,
+        Some(how) if stopped == WorkerStop::Interrupted && how != ExitKind::Terminated => how,
+        _ => ExitKind::Done,
     })
 }
 
@@ -151,7 +154,7 @@ async fn opened(settings: &Settings, term: &Term) -> anyhow::Result<World> {
         let error = match tokio::task::spawn_blocking(move || World::open(again, &told)).await? {
             Ok(world) => {
                 if waited {
-                    Happened::of(Activity::StoreBack, term);
+                    WorkerReport::of(Activity::StoreBack, term);
                 }
                 return Ok(world);
             }
@@ -161,7 +164,7 @@ async fn opened(settings: &Settings, term: &Term) -> anyhow::Result<World> {
             error.downcast_ref().filter(|found| matches!(found, StoreError::Locked(_) | StoreError::DiskFull { .. }));
         let Some(passing) = passing else { return Err(error) };
         if !std::mem::replace(&mut waited, true) {
-            Happened::of(Activity::StoreFailed { error: passing }, term);
+            WorkerReport::of(Activity::StoreFailed { error: passing }, term);
         }
         tokio::time::sleep(OPEN_AGAIN).await;
     }
@@ -190,12 +193,12 @@ struct Workspaces {
     globals: Globals,
     model: Arc<dyn Model>,
     term: Term,
-    open: Mutex<HashMap<PathBuf, Arc<Place>>>,
+    open: Mutex<HashMap<PathBuf, Arc<OpenWorkspace>>>,
     /// Those whose rules have changed, until nobody works there any more.
-    retired: Mutex<Vec<Arc<Place>>>,
+    retired: Mutex<Vec<Arc<OpenWorkspace>>>,
 }
 
-struct Place {
+struct OpenWorkspace {
     runtime: Runtime,
     agent: Agent,
     /// The settings and rules that it was made with, and the guidance.
@@ -206,14 +209,14 @@ struct Place {
 #[async_trait]
 impl Crew for Workspaces {
     async fn take(&self, session: SessionId) -> Result<Post, String> {
-        let place = self.place(session).await.map_err(|error| format!("{error:#}"))?;
+        let place = self.place(session).await.map_err(|error| hints::explained_chain(&error))?;
         Ok(Post { keep: Arc::clone(&place) as _, ..place.agent.post() })
     }
 }
 
 impl Workspaces {
     /// Tells of it, and answers what it waits for if a flag does. Gives how many asks that were.
-    async fn heard(&self, happened: &Happened, term: &Term) -> usize {
+    async fn heard(&self, happened: &WorkerReport, term: &Term) -> usize {
         happened.tell(&self.world, term).await;
         match happened.waiting() {
             Some(session) => self.answer(session, term).await,
@@ -240,14 +243,15 @@ impl Workspaces {
             flagged::answer(&self.world, &place.runtime, session, term).await
         };
         answered.await.unwrap_or_else(|error| {
-            term.error(&format!("{session}: its ask could not be answered: {error:#}"));
+            let error = hints::explained_chain(&error);
+            term.error(&format!("{session}: its ask could not be answered: {error}"));
             0
         })
     }
 
     /// The place of a session, as the rules and the guidance are now: what changed since the last session was taken up
     /// there holds for this one (agent-runtime 5.9). A file that cannot be read stops it, as it stops a start.
-    async fn place(&self, session: SessionId) -> anyhow::Result<Arc<Place>> {
+    async fn place(&self, session: SessionId) -> anyhow::Result<Arc<OpenWorkspace>> {
         let folder = self.world.created(session).await?.workspace.map(PathBuf::from).unwrap_or_default();
         let mut open = self.open.lock().await;
         self.let_go_of_retired().await;
@@ -267,7 +271,7 @@ impl Workspaces {
         let guidance = runtime.guidance().await;
         warn_of(&guidance, &self.term);
         let agent = thinker::guided(&runtime, &self.model, &settings, guidance.guidance.clone());
-        let place = Arc::new(Place { runtime, agent, made_with, guidance });
+        let place = Arc::new(OpenWorkspace { runtime, agent, made_with, guidance });
         if open.len() >= WORKSPACES {
             let idle: Vec<PathBuf> = open
                 .iter()

@@ -15,7 +15,7 @@ use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 
 use crate::args::Globals;
 use crate::config::Settings;
-use crate::exit::{Ended, failed, fault, usage};
+use crate::exit::{ExitKind, failed, fault, usage};
 use crate::home::ELSEWHERE;
 use crate::render::{Term, exact, place};
 use crate::{home_workspace, last_start, loss, ours, telemetry};
@@ -316,7 +316,7 @@ pub fn is_there(settings: &Settings) -> anyhow::Result<bool> {
     let database = &settings.database;
     let there = database
         .try_exists()
-        .map_err(|e| fault(Ended::Broken, format!("cannot look at {}: {e}; {ELSEWHERE}", database.display())))?;
+        .map_err(|e| fault(ExitKind::Broken, format!("cannot look at {}: {e}; {ELSEWHERE}", database.display())))?;
     if !there {
         loss::refuse_gone(database)?;
     }
@@ -336,7 +336,7 @@ fn unopened(error: StoreError) -> anyhow::Error {
         StoreError::Corrupt(why) => {
             let to_do =
                 "it is no store of Portcullis, or damaged: name another with --store, or restore it from a backup";
-            fault(Ended::Broken, format!("the store cannot be opened: {why}; {to_do}"))
+            fault(ExitKind::Broken, format!("the store cannot be opened: {why}; {to_do}"))
         }
         other => other.into(),
     }

@@ -1,15 +1,17 @@
 //! Every command that a line may run, for rules (tool-contract 13.3).
 
-use super::analysis::{Analysis, Redirected};
-use super::folders::{self, Course, Folder};
-use super::known::Reads;
-use super::marks::{self, Open};
+use super::analysis::{Analysis, RedirectedFile};
+use super::folders::{self, Folder, FolderAfter};
+use super::marks::{self, OpenExtent};
 use super::parse::parse;
+use super::plain_programs::ProgramReads;
 use super::raw_word::{holds_index, openness, shown, unquoted};
 use super::unwrap::{self, Inner};
 use super::vars::Vars;
 use super::word::{self, Word};
-use super::{builtin, fed, given, hidden, inline, known, made, names, replaced, screen, stage, started_in};
+use super::{
+    builtin, fed, hidden, inline, input_runners, made_files, names, plain_programs, replaced, screen, stage, started_in,
+};
 use brush_parser::ast::{
     AndOr, AndOrList, AssignmentName, AssignmentValue, CaseItemPostAction, Command, CommandPrefixOrSuffixItem as Item,
     CompoundCommand, CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline,
@@ -34,7 +36,7 @@ const PARSED_MAX: usize = 2 * screen::LINE_MAX;
 pub fn analyse(line: &str) -> Analysis {
     let mut walk = Walk::default();
     if let Some(c) = screen::deceptive(line) {
-        walk.opaque(screen::Screened::Deceptive(c).to_string());
+        walk.opaque(screen::ScreenRefusal::Deceptive(c).to_string());
     }
     walk.line(&marks::unmarked(line), 0);
     walk.runs_what_it_makes();
@@ -113,7 +115,7 @@ struct Walk {
     inner: Vec<Analysis>,
     forms: Vec<(Vec<String>, Folder)>,
     /// Where the shell stands.
-    course: Course,
+    course: FolderAfter,
     /// Counts everything kept, also inside wrappers.
     kept: usize,
     /// Bytes parsed, also inside wrappers.
@@ -158,7 +160,7 @@ impl Walk {
         let written = self.found.redirections.iter().chain(inner()).filter(|file| file.writes);
         let forms = self.forms.iter().map(|(form, _)| form);
         let commands: Vec<Vec<String>> = self.found.commands.iter().chain(forms).cloned().collect();
-        let made = made::Made::of(&commands, written.map(|file| file.path.as_str()));
+        let made = made_files::MadeFiles::of(&commands, written.map(|file| file.path.as_str()));
         let is_run = made.is_run(&commands);
         // What the line writes to a file is read by a command that names the file.
         let readers: Vec<Vec<String>> =
@@ -294,7 +296,8 @@ impl Walk {
 
     /// Notes texts that a command reads, if it may run them.
     fn reads(&mut self, argv: &[String], texts: &[String]) {
-        let runs = |form: &[String]| matches!(known::reads(form), Reads::Values | Reads::Anything);
+        let runs =
+            |form: &[String]| matches!(plain_programs::reads(form), ProgramReads::Values | ProgramReads::Anything);
         if texts.is_empty() || !(runs(argv) || forms(argv).iter().any(|form| runs(form))) {
             return;
         }
@@ -484,7 +487,7 @@ impl Walk {
                 if matches!(assignment.value, AssignmentValue::Array(_)) {
                     self.opaque("an array is assigned");
                     self.substituted(&word.value, depth);
-                    argv.push(marks::mark(word.value.clone(), Open::One));
+                    argv.push(marks::mark(word.value.clone(), OpenExtent::One));
                 } else {
                     argv.push(self.word(word, depth));
                 }
@@ -493,7 +496,7 @@ impl Walk {
                 self.substitutes |= matches!(kind, ProcessSubstitutionKind::Read);
                 self.opaque("a process substitution");
                 self.subshell(|walk| walk.list(&subshell.list, depth));
-                argv.push(marks::mark(subshell.to_string(), Open::One));
+                argv.push(marks::mark(subshell.to_string(), OpenExtent::One));
             }
         }
     }
@@ -505,7 +508,7 @@ impl Walk {
             // Look-alikes are text to a shell; what they deceive is a reader, who is asked.
             Ok(Word::Glob(pattern)) => {
                 self.opaque(format!("`{}` is a pattern over file names", shown(&raw.value)));
-                marks::mark(pattern.as_str().to_owned(), Open::Many)
+                marks::mark(pattern.as_str().to_owned(), OpenExtent::Many)
             }
             Err(why) => {
                 self.opaque(format!("`{}` holds {why}", shown(&raw.value)));
@@ -578,7 +581,7 @@ impl Walk {
 
     fn file(&mut self, raw: &Raw, writes: bool, depth: usize) {
         let path = marks::without(&self.word(raw, depth));
-        let redirected = Redirected { path, writes };
+        let redirected = RedirectedFile { path, writes };
         if redirected.path != "/dev/null" && !self.found.redirections.contains(&redirected) && self.room() {
             self.found.redirections.push(redirected);
         }
@@ -608,7 +611,7 @@ impl Walk {
             }
             match inner {
                 Inner::Argv(form) => {
-                    let form = given::filled_in(argv, form);
+                    let form = input_runners::filled_in(argv, form);
                     if !self.forms.iter().any(|(known, at)| *known == form && *at == folder) && self.room() {
                         self.forms.push((form.clone(), folder.clone()));
                         self.unwrap(&form, &folder, depth + 1);

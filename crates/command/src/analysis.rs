@@ -16,7 +16,7 @@ pub struct Analysis {
     /// that may do more with it than show it. Their words do not tell what they do.
     pub fed: Vec<Vec<String>>,
     /// Files that redirections name.
-    pub redirections: Vec<Redirected>,
+    pub redirections: Vec<RedirectedFile>,
     /// What could not be told, each for one reason. If there is any, the line is opaque.
     pub opaque: Vec<String>,
     /// Of each of `commands`: the words that become known only when the line runs.
@@ -35,7 +35,7 @@ pub struct Analysis {
 
 /// A file that a redirection opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Redirected {
+pub struct RedirectedFile {
     /// As it is written, without its quotes.
     pub path: String,
     pub writes: bool,

@@ -30,15 +30,15 @@ fn is_one_word(raw: &str) -> bool {
             // Where no quote ends it a shell reads on beyond the word.
             '\'' => rest.any(|c| c == '\''),
             '"' => match ends(&mut rest, '"') {
-                End::Found => true,
-                End::Missing => false,
-                End::Substitution => return nothing_like_it(rest.as_str()),
+                QuoteEnd::Found => true,
+                QuoteEnd::Missing => false,
+                QuoteEnd::Substitution => return nothing_like_it(rest.as_str()),
             },
             '\\' => rest.next() != Some('$') || same_end(&mut rest),
             '$' => match rest.as_str().chars().next() {
                 Some('\'') => {
                     rest.next();
-                    matches!(ends(&mut rest, '\''), End::Found)
+                    matches!(ends(&mut rest, '\''), QuoteEnd::Found)
                 }
                 Some('$') => {
                     rest.next();
@@ -67,7 +67,7 @@ fn same_end(rest: &mut std::str::Chars<'_>) -> bool {
     rest.find(|c| matches!(c, '\'' | '\\')) == Some('\'')
 }
 
-enum End {
+enum QuoteEnd {
     Found,
     Missing,
     /// Something stands in it that has quotes of its own.
@@ -75,19 +75,19 @@ enum End {
 }
 
 /// Goes behind the quote that ends what was opened; a backslash hides one.
-fn ends(rest: &mut std::str::Chars<'_>, quote: char) -> End {
+fn ends(rest: &mut std::str::Chars<'_>, quote: char) -> QuoteEnd {
     while let Some(c) = rest.next() {
         match c {
             '\\' => {
                 rest.next();
             }
-            '`' if quote == '"' => return End::Substitution,
-            '$' if quote == '"' && rest.as_str().starts_with(['(', '{', '[']) => return End::Substitution,
-            c if c == quote => return End::Found,
+            '`' if quote == '"' => return QuoteEnd::Substitution,
+            '$' if quote == '"' && rest.as_str().starts_with(['(', '{', '[']) => return QuoteEnd::Substitution,
+            c if c == quote => return QuoteEnd::Found,
             _ => {}
         }
     }
-    End::Missing
+    QuoteEnd::Missing
 }
 
 /// Behind a substitution: what cannot be followed must at least not hold what is read in two ways.

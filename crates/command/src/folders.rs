@@ -9,7 +9,7 @@ use brush_parser::ast::{
     Pipeline, RedirectList, SeparatorOperator, SimpleCommand,
 };
 
-use super::word::{self, Unread, Word};
+use super::word::{self, Word, WordFault};
 
 /// Changes of folder that are followed one after the other.
 const STEPS_MAX: usize = 16;
@@ -60,13 +60,13 @@ impl Folder {
 
 /// Where a shell stands at one point of a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Stand {
+struct ShellFolder {
     folder: Folder,
     /// The line comes here only if one of these steps leads to no folder; empty if it may come here anyhow.
     refused: Vec<Vec<String>>,
 }
 
-impl Stand {
+impl ShellFolder {
     /// Either of both. One that a refused step leads to does not count beside one that takes the same step: whoever follows
     /// the steps finds out which of both it is.
     fn or(self, other: Self) -> Self {
@@ -94,9 +94,9 @@ impl Stand {
 
 /// Where a shell stands after a command: if it succeeded, and if it failed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Course {
-    ok: Stand,
-    failed: Stand,
+pub(super) struct FolderAfter {
+    ok: ShellFolder,
+    failed: ShellFolder,
     /// From here on no folder is known: a word may mean something else.
     lost: bool,
     /// `cd name` may look for the name in other folders.
@@ -107,12 +107,12 @@ pub(super) struct Course {
 
 /// One side of a command's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Side(Stand);
+pub(super) struct FolderIf(ShellFolder);
 
-impl Course {
+impl FolderAfter {
     /// The course of a shell that is started in `folder`.
     pub(super) fn inside(&self, folder: Folder, shell: &str) -> Self {
-        let stand = Stand { folder, refused: Vec::new() };
+        let stand = ShellFolder { folder, refused: Vec::new() };
         let plain = if shell == "eval" { self.plain } else { !matches!(shell, "bash" | "zsh") };
         Self { ok: stand.clone(), failed: stand, lost: self.lost, cdpath: self.cdpath, plain }
     }
@@ -129,29 +129,29 @@ impl Course {
     }
 
     /// Goes on only if the last command ended well, or only if it did not. Gives the other side.
-    pub(super) fn only(&mut self, well: bool) -> Side {
+    pub(super) fn only(&mut self, well: bool) -> FolderIf {
         let (stand, other) = if well { (&self.ok, &self.failed) } else { (&self.failed, &self.ok) };
         let (stand, other) = (stand.clone(), other.clone());
         (self.ok, self.failed) = (stand.clone(), stand);
-        Side(other)
+        FolderIf(other)
     }
 
     /// Goes on from one side alone. Gives where it stood.
-    pub(super) fn turn_to(&mut self, side: Side) -> Side {
+    pub(super) fn turn_to(&mut self, side: FolderIf) -> FolderIf {
         self.go_on();
         let before = std::mem::replace(&mut self.ok, side.0.clone());
         self.failed = side.0;
-        Side(before)
+        FolderIf(before)
     }
 
     /// The command also ends so, well or not.
-    pub(super) fn or_ends(&mut self, well: bool, side: Side) {
+    pub(super) fn or_ends(&mut self, well: bool, side: FolderIf) {
         let end = if well { &mut self.ok } else { &mut self.failed };
         *end = std::mem::take(end).or(side.0);
     }
 
     /// The line also goes on from there.
-    pub(super) fn or_from(&mut self, side: Side) {
+    pub(super) fn or_from(&mut self, side: FolderIf) {
         self.go_on();
         self.or_ends(true, side.clone());
         self.or_ends(false, side);
@@ -188,8 +188,8 @@ impl Course {
     pub(super) fn run(&mut self, simple: &SimpleCommand) {
         self.go_on();
         match moved(simple) {
-            Moved::Not => {}
-            Moved::To { path, pushes } => {
+            FolderChange::Not => {}
+            FolderChange::To { path, pushes } => {
                 let named =
                     [".", ".."].contains(&path.as_str()) || ["/", "./", "../"].iter().any(|s| path.starts_with(s));
                 match self.ok.folder.then(&path) {
@@ -203,15 +203,15 @@ impl Course {
                     _ => self.anywhere(),
                 }
             }
-            Moved::Anywhere => self.anywhere(),
-            Moved::Lost => self.lose(),
+            FolderChange::Anywhere => self.anywhere(),
+            FolderChange::Lost => self.lose(),
         }
     }
 }
 
 /// Where a simple command leaves its shell.
 #[derive(Debug, PartialEq, Eq)]
-enum Moved {
+enum FolderChange {
     Not,
     /// To this folder, if it is one. `pushes`: by `pushd`.
     To {
@@ -228,13 +228,13 @@ fn literal(raw: &str) -> Option<String> {
     match word::read(raw) {
         Ok(Word::Literal(text)) => Some(text),
         // The home of somebody, which is no builtin.
-        Err(Unread::Tilde) if raw.contains('/') => Some(raw.to_owned()),
+        Err(WordFault::Tilde) if raw.contains('/') => Some(raw.to_owned()),
         Ok(Word::Glob(_)) | Err(_) => None,
     }
 }
 
-fn moved(simple: &SimpleCommand) -> Moved {
-    let Some(name) = &simple.word_or_name else { return Moved::Not };
+fn moved(simple: &SimpleCommand) -> FolderChange {
+    let Some(name) = &simple.word_or_name else { return FolderChange::Not };
     let items = || simple.suffix.iter().flat_map(|suffix| &suffix.0);
     let mut words: Vec<Option<String>> = vec![literal(&name.value)];
     words.extend(items().filter_map(|item| match item {
@@ -248,33 +248,35 @@ fn moved(simple: &SimpleCommand) -> Moved {
     while let [first, rest @ ..] = words {
         match first.as_deref() {
             Some("command" | "builtin" | "noglob" | "nocorrect" | "-") => before = true,
-            Some("-v" | "-V") if before => return Moved::Not,
+            Some("-v" | "-V") if before => return FolderChange::Not,
             Some("-p" | "--") if before => {}
             _ => break,
         }
         words = rest;
     }
-    let Some((first, rest)) = words.split_first() else { return Moved::Not };
-    let Some(program) = first.as_deref() else { return Moved::Anywhere };
+    let Some((first, rest)) = words.split_first() else { return FolderChange::Not };
+    let Some(program) = first.as_deref() else { return FolderChange::Anywhere };
     let moved = match program {
         "cd" | "pushd" => entered(rest, program == "pushd"),
-        "popd" | "chdir" | "eval" | "source" | "." => Moved::Anywhere,
+        "popd" | "chdir" | "eval" | "source" | "." => FolderChange::Anywhere,
         // Options that name what the shell itself is to run.
         "mapfile" | "readarray" | "jobs" | "compgen" | "bind" if rest.iter().any(|word| runs(word.as_deref())) => {
-            Moved::Anywhere
+            FolderChange::Anywhere
         }
-        "trap" | "alias" | "enable" => Moved::Lost,
+        "trap" | "alias" | "enable" => FolderChange::Lost,
         // A restricted shell refuses `cd`.
-        "set" if rest.iter().map(Option::as_deref).take_while(|word| *word != Some("--")).any(restricts) => Moved::Lost,
-        _ => Moved::Not,
+        "set" if rest.iter().map(Option::as_deref).take_while(|word| *word != Some("--")).any(restricts) => {
+            FolderChange::Lost
+        }
+        _ => FolderChange::Not,
     };
     // It is not run at all if a file cannot be opened or a variable cannot be set.
     let safe = simple.prefix.is_none() && items().all(|item| !matches!(item, Item::IoRedirect(to) if may_fail(to)));
-    if safe || !matches!(moved, Moved::To { .. }) { moved } else { Moved::Anywhere }
+    if safe || !matches!(moved, FolderChange::To { .. }) { moved } else { FolderChange::Anywhere }
 }
 
 /// Of the words after `cd` or `pushd`.
-fn entered(words: &[Option<String>], pushes: bool) -> Moved {
+fn entered(words: &[Option<String>], pushes: bool) -> FolderChange {
     let mut words = words.iter().map(Option::as_deref);
     let mut next = words.next();
     let option = |word: Option<&str>| {
@@ -291,9 +293,9 @@ fn entered(words: &[Option<String>], pushes: bool) -> Moved {
     }
     match (next.flatten(), words.next()) {
         (Some(path), None) if !path.is_empty() && !path.starts_with(['-', '+', '~']) => {
-            Moved::To { path: path.to_owned(), pushes }
+            FolderChange::To { path: path.to_owned(), pushes }
         }
-        _ => Moved::Anywhere,
+        _ => FolderChange::Anywhere,
     }
 }
 
@@ -341,7 +343,7 @@ pub(super) fn pipeline_moves(pipeline: &Pipeline) -> bool {
 
 fn command_moves(command: &Command) -> bool {
     match command {
-        Command::Simple(simple) => moved(simple) != Moved::Not,
+        Command::Simple(simple) => moved(simple) != FolderChange::Not,
         Command::Compound(compound, _) => compound_moves(compound),
         Command::Function(_) => true,
         Command::ExtendedTest(..) => false,

@@ -2,7 +2,7 @@
 
 use super::shell::{self, is_input, is_shell};
 use super::unwrap::{base, is_assignment};
-use super::{builtin, database, given, inline, marks};
+use super::{builtin, database, inline, input_runners, marks};
 
 /// Interpreters that take a program as a word or from their input.
 const INTERPRETERS: &[&str] = &[
@@ -174,7 +174,7 @@ pub(super) fn hidden_program(argv: &[String]) -> Option<&'static str> {
     builtin::hidden(name, words)
         .or_else(|| interpreter(name, words))
         .or_else(|| inline::hidden(name, words))
-        .or_else(|| given::runs_its_input(name, words).then_some("the input says which command is run"))
+        .or_else(|| input_runners::runs_its_input(name, words).then_some("the input says which command is run"))
 }
 
 fn interpreter(name: &str, words: &[String]) -> Option<&'static str> {

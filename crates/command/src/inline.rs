@@ -1,12 +1,12 @@
 //! Programs that run a program given as the value of an option, as one of their words, or in a variable.
 
-use super::assigned::{self, runs_variable};
+use super::program_variables::{self, runs_variable};
 use super::shell::is_input;
 use super::unwrap::{self, is_assignment};
 use super::{database, git, sed};
 
 /// Options whose value is a command.
-struct Runs {
+struct CommandOptions {
     names: &'static [&'static str],
     letters: &'static str,
     /// Long options; any beginning of one is taken for it.
@@ -15,11 +15,11 @@ struct Runs {
     words: &'static [&'static str],
 }
 
-const fn runs(names: &'static [&'static str], letters: &'static str, long: &'static [&'static str]) -> Runs {
-    Runs { names, letters, long, words: &[] }
+const fn runs(names: &'static [&'static str], letters: &'static str, long: &'static [&'static str]) -> CommandOptions {
+    CommandOptions { names, letters, long, words: &[] }
 }
 
-static RUNS: &[Runs] = &[
+static RUNS: &[CommandOptions] = &[
     runs(
         &["tar", "gtar", "bsdtar"],
         "IF",
@@ -59,10 +59,10 @@ static RUNS: &[Runs] = &[
     runs(&["nano", "pico"], "s", &["speller"]),
     runs(&["gpg", "gpg2"], "", &["photo-viewer", "agent-program", "dirmngr-program", "exec-path"]),
     runs(&["pandoc"], "F", &["filter", "pdf-engine"]),
-    Runs { words: &["TT"], ..runs(&["zip"], "", &["unzip-command"]) },
-    Runs { words: &["exec", "toolexec", "vettool"], ..runs(&["go"], "", &["exec", "toolexec", "vettool"]) },
-    Runs { words: &["wrapper"], ..runs(&["gcc", "g++", "cc", "c++", "clang", "clang++"], "", &["wrapper"]) },
-    Runs {
+    CommandOptions { words: &["TT"], ..runs(&["zip"], "", &["unzip-command"]) },
+    CommandOptions { words: &["exec", "toolexec", "vettool"], ..runs(&["go"], "", &["exec", "toolexec", "vettool"]) },
+    CommandOptions { words: &["wrapper"], ..runs(&["gcc", "g++", "cc", "c++", "clang", "clang++"], "", &["wrapper"]) },
+    CommandOptions {
         words: &["ex", "iex", "eval-command", "init-eval-command"],
         ..runs(&["gdb"], "", &["ex", "iex", "eval-command", "init-eval-command"])
     },
@@ -211,11 +211,11 @@ pub(super) fn hidden(name: &str, words: &[String]) -> Option<&'static str> {
             Some(AS_VARIABLE)
         }
         "read" | "mapfile" | "readarray" | "getopts" | "printf" | "unset" | "declare" | "typeset" | "local"
-            if assigned::places_programs(words) =>
+            if program_variables::places_programs(words) =>
         {
             Some(AS_VARIABLE)
         }
-        "make" | "gmake" | "bmake" | "pmake" => assigned::makes(words),
+        "make" | "gmake" | "bmake" | "pmake" => program_variables::makes(words),
         "crontab" => (!words.iter().any(|word| word == "-l")).then_some("a table of commands is installed"),
         "ssh" | "autossh" | "scp" | "mosh" | "sshfs" | "rsync" => connects(name, words),
         "socat" => any(words, &["exec:", "system:", "shell:"]).then_some(AS_OPTION),

@@ -9,7 +9,6 @@
 
 mod analyse;
 mod analysis;
-mod assigned;
 mod builtin;
 mod cut;
 mod database;
@@ -17,21 +16,22 @@ mod fed;
 mod find;
 mod folders;
 mod git;
-mod given;
 mod hidden;
 mod inline;
+mod input_runners;
 mod jq;
-mod known;
 mod leaves;
 mod line;
 mod linked;
-mod made;
+mod made_files;
 pub mod marks;
 mod names;
 pub mod options;
 mod parse;
-pub mod place;
+pub mod path_text;
+mod plain_programs;
 mod plan;
+mod program_variables;
 mod raw_word;
 mod replaced;
 mod runners;
@@ -50,17 +50,17 @@ pub mod verbs;
 mod word;
 
 pub use analyse::{analyse, forms, forms_of_line, unwrapped};
-pub use analysis::{Analysis, Redirected};
+pub use analysis::{Analysis, RedirectedFile};
 pub use folders::Folder;
-pub use known::{Reads, is_known, reads};
 pub use leaves::leaves;
 pub use line::read_only;
 pub use linked::PlacedCommand;
 pub use marks::hides_program;
 pub use names::whole_name;
-pub use place::may_hold_secrets;
+pub use path_text::may_hold_secrets;
+pub use plain_programs::{ProgramReads, is_known, reads};
 pub use plan::{
-    Arg, Builtin, Joiner, Named, NotReadOnly, PIPELINES_MAX, Pipeline, ReadPlan, Redirection, STAGES_MAX, Stage,
+    Arg, Builtin, Joiner, NamedPlace, NotReadOnly, PIPELINES_MAX, Pipeline, ReadPlan, Redirection, STAGES_MAX, Stage,
 };
 pub use screen::{LINE_MAX, deceptive, is_look_alike};
 pub use shell::is_shell;

@@ -18,7 +18,7 @@ pub fn read_only(line: &str) -> Result<ReadPlan, NotReadOnly> {
     let line = line.trim_end_matches('\n');
     screen::bounded(line).map_err(|why| NotReadOnly::unparseable(why.to_string()))?;
     if let Some(c) = screen::deceptive(line) {
-        return Err(NotReadOnly::unparseable(screen::Screened::Deceptive(c).to_string()));
+        return Err(NotReadOnly::unparseable(screen::ScreenRefusal::Deceptive(c).to_string()));
     }
     if line.contains('\n') {
         return Err(NotReadOnly::refused("a line break").or("give one line, its commands joined by `;` or `&&`"));
@@ -39,7 +39,7 @@ impl ReadPlan {
             return Err(NotReadOnly::unparseable("the words are too many or too long"));
         }
         if let Some(c) = words().find_map(screen::deceptive) {
-            return Err(NotReadOnly::unparseable(screen::Screened::Deceptive(c).to_string()));
+            return Err(NotReadOnly::unparseable(screen::ScreenRefusal::Deceptive(c).to_string()));
         }
         if program == "cd" {
             return Err(NotReadOnly::refused("`cd` alone moves nothing").or("give cwd"));
@@ -191,7 +191,7 @@ impl Reader<'_> {
 
 fn read(raw: &str) -> Result<Word, NotReadOnly> {
     word::read(raw).map_err(|why| match why {
-        word::Unread::LookAlike(_) | word::Unread::Unfinished => {
+        word::WordFault::LookAlike(_) | word::WordFault::Unfinished => {
             NotReadOnly::unparseable(format!("`{raw}` holds {why}"))
         }
         _ => {

@@ -15,25 +15,25 @@ const WRITTEN: &str = "\u{1}";
 
 /// How many words an open word may become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Open {
+pub enum OpenExtent {
     One,
     Many,
 }
 
 /// Marks a word.
-pub fn mark(mut word: String, open: Open) -> String {
+pub fn mark(mut word: String, open: OpenExtent) -> String {
     word.push(match open {
-        Open::One => ONE,
-        Open::Many => MANY,
+        OpenExtent::One => ONE,
+        OpenExtent::Many => MANY,
     });
     word
 }
 
 /// Whether a word is open, and how far.
-pub fn of(word: &str) -> Option<Open> {
+pub fn of(word: &str) -> Option<OpenExtent> {
     match word.chars().next_back() {
-        Some(ONE) => Some(Open::One),
-        Some(MANY) => Some(Open::Many),
+        Some(ONE) => Some(OpenExtent::One),
+        Some(MANY) => Some(OpenExtent::Many),
         _ => None,
     }
 }
@@ -59,7 +59,7 @@ pub fn taken_off(argv: Vec<String>) -> (Vec<String>, Vec<OpenWord>) {
     let words = argv.into_iter().enumerate().map(|(at, word)| match of(&word) {
         None => word,
         Some(how) => {
-            open.push(OpenWord { at, many: how == Open::Many });
+            open.push(OpenWord { at, many: how == OpenExtent::Many });
             bare(&word).to_owned()
         }
     });
@@ -71,7 +71,7 @@ pub fn put_on(argv: &[String], open: &[OpenWord]) -> Vec<String> {
     let mut words: Vec<String> = argv.iter().map(|word| unmarked(word).into_owned()).collect();
     for OpenWord { at, many } in open {
         if let Some(word) = words.get_mut(*at) {
-            *word = mark(std::mem::take(word), if *many { Open::Many } else { Open::One });
+            *word = mark(std::mem::take(word), if *many { OpenExtent::Many } else { OpenExtent::One });
         }
     }
     words
@@ -83,7 +83,7 @@ pub fn hides_program(argv: &[String]) -> bool {
 }
 
 /// How many words the raw text of a word may become that a shell expands.
-pub fn spread(raw: &str) -> Open {
+pub fn spread(raw: &str) -> OpenExtent {
     let (mut single, mut double, mut escaped) = (false, false, false);
     for (at, c) in raw.char_indices() {
         if std::mem::take(&mut escaped) {
@@ -93,19 +93,19 @@ pub fn spread(raw: &str) -> Open {
             '\\' if !single => escaped = true,
             '\'' if !double => single = !single,
             '"' if !single => double = !double,
-            '$' | '`' | '*' | '?' | '[' | '{' | '(' if !single && !double => return Open::Many,
+            '$' | '`' | '*' | '?' | '[' | '{' | '(' if !single && !double => return OpenExtent::Many,
             // `"$@"` and `"${words[@]}"` are as many words as there are.
             '$' if double => {
                 let name = raw[at + 1..].trim_start_matches('{').trim_start_matches('!');
                 let end = raw[at + 1..].find('}').map_or("", |end| &raw[at + 1..at + 1 + end]);
                 if name.starts_with('@') || end.contains("[@]") {
-                    return Open::Many;
+                    return OpenExtent::Many;
                 }
             }
             _ => {}
         }
     }
-    Open::One
+    OpenExtent::One
 }
 
 #[cfg(test)]
@@ -115,10 +115,10 @@ mod tests {
     #[test]
     fn a_quoted_variable_is_one_word_and_any_other_expansion_may_be_many() {
         for raw in [r#""$x""#, r#""a$x/b""#, r#""$(ls)""#, r#""${x:-y}""#] {
-            assert_eq!(spread(raw), Open::One, "{raw}");
+            assert_eq!(spread(raw), OpenExtent::One, "{raw}");
         }
         for raw in ["$x", r#""$@""#, r#""${a[@]}""#, r#""a"$x"#, r#""$x"*"#, "`ls`", "{a,b}", "$'x'"] {
-            assert_eq!(spread(raw), Open::Many, "{raw}");
+            assert_eq!(spread(raw), OpenExtent::Many, "{raw}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Options as GNU programs read them, held against a list of those that are known. What is not on the
 //! list is refused: an unknown letter in a bundle, an abbreviated long name, a value where none belongs.
 
-use super::place;
+use super::path_text;
 
 /// What an option's value must look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Value {
             Self::Key => all(text, &|c| c.is_ascii_digit() || ",.bdfghiMnrV".contains(c)),
             Self::Scale => matches!(text, "none" | "auto" | "si" | "iec" | "iec-i"),
             Self::Name => all(text, &|c| c.is_ascii_alphanumeric()),
-            Self::Names => !place::picks_secret(text),
+            Self::Names => !path_text::picks_secret(text),
             Self::Format => {
                 let mut run = 0;
                 text.chars().all(|c| {
@@ -145,9 +145,9 @@ fn checked(option: &str, value: Value, text: &str) -> Result<(), String> {
     if value.fits(text) { Ok(()) } else { Err(format!("`{text}` as a value of `{option}`")) }
 }
 
-type Awaited = Option<(String, Value)>;
+type AwaitedValue = Option<(String, Value)>;
 
-fn long_option<'w>(options: &Options, text: &'w str, parsed: &mut Parsed<'w>) -> Result<Awaited, String> {
+fn long_option<'w>(options: &Options, text: &'w str, parsed: &mut Parsed<'w>) -> Result<AwaitedValue, String> {
     let (name, attached) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (text, None),
@@ -169,7 +169,7 @@ fn long_option<'w>(options: &Options, text: &'w str, parsed: &mut Parsed<'w>) ->
     }
 }
 
-fn bundle<'w>(options: &Options, word: &'w str, parsed: &mut Parsed<'w>) -> Result<Awaited, String> {
+fn bundle<'w>(options: &Options, word: &'w str, parsed: &mut Parsed<'w>) -> Result<AwaitedValue, String> {
     let letters = &word[1..];
     if options.number && letters.bytes().all(|b| b.is_ascii_digit()) {
         parsed.given.push(("number".to_owned(), Some(letters)));

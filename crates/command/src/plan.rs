@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use portcullis_base::Reason;
 
 use crate::options::{self, Parsed};
-use crate::place;
+use crate::path_text;
 use crate::table::program;
 use crate::word::Word;
 
@@ -118,7 +118,7 @@ impl ReadPlan {
     /// Every place that the words name, seen from `cwd`, without looking at the tree: links may lead
     /// elsewhere. After a `cd` both places count, for it may fail. Patterns are given as they stand.
     #[must_use]
-    pub fn reads(&self, cwd: &str) -> Vec<Named> {
+    pub fn reads(&self, cwd: &str) -> Vec<NamedPlace> {
         let mut cwds = BTreeSet::from([cwd.to_owned()]);
         let mut out = Vec::new();
         for stage in self.stages() {
@@ -126,11 +126,11 @@ impl ReadPlan {
                 for cwd in &cwds {
                     let named = match word {
                         Word::Literal(text) => {
-                            Named { place: place::join(cwd, text), raw: text.clone(), pattern: false }
+                            NamedPlace { place: path_text::join(cwd, text), raw: text.clone(), pattern: false }
                         }
                         Word::Glob(glob) => {
                             let text = glob.as_str();
-                            Named { place: place::join(cwd, text), raw: text.to_owned(), pattern: true }
+                            NamedPlace { place: path_text::join(cwd, text), raw: text.to_owned(), pattern: true }
                         }
                     };
                     if !out.contains(&named) {
@@ -150,7 +150,7 @@ impl ReadPlan {
             if stage.builtin == Some(Builtin::Cd)
                 && let Some(folder) = stage.args.first().and_then(|arg| arg.word.as_literal())
             {
-                let moved: Vec<_> = cwds.iter().map(|cwd| place::join(cwd, folder)).collect();
+                let moved: Vec<_> = cwds.iter().map(|cwd| path_text::join(cwd, folder)).collect();
                 cwds.extend(moved);
             }
         }
@@ -161,8 +161,10 @@ impl ReadPlan {
     /// nothing about links: opening is confined all the same.
     #[must_use]
     pub fn outside(&self, cwd: &str, mounts: &[&str]) -> Option<NotReadOnly> {
-        let named =
-            self.reads(cwd).into_iter().find(|named| !mounts.iter().any(|mount| place::within(&named.place, mount)))?;
+        let named = self
+            .reads(cwd)
+            .into_iter()
+            .find(|named| !mounts.iter().any(|mount| path_text::within(&named.place, mount)))?;
         Some(NotReadOnly {
             reason: Reason::PathEscape,
             what: bounded(&format!("`{}` is {}, which lies in no mount", named.raw, named.place)),
@@ -173,7 +175,7 @@ impl ReadPlan {
 
 /// A place that a word of a plan names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedPlace {
     /// Absolute, without `.` and `..`.
     pub place: String,
     /// As it stands in the line.

@@ -1,7 +1,7 @@
 //! Words of a line as they are written, before a shell makes anything of them.
 
-use super::marks::{self, Open};
-use super::word::Unread;
+use super::marks::{self, OpenExtent};
+use super::word::WordFault;
 
 /// Whether a substitution stands in brackets somewhere, however it is quoted.
 pub(super) fn holds_index(line: &str) -> bool {
@@ -11,14 +11,14 @@ pub(super) fn holds_index(line: &str) -> bool {
 
 /// Whether a word that is not literal becomes known only when the line runs. A home is a folder whose name does not
 /// matter; braces without a list stand for themselves.
-pub(super) fn openness(why: Unread, raw: &str) -> Option<Open> {
+pub(super) fn openness(why: WordFault, raw: &str) -> Option<OpenExtent> {
     let expands = raw.contains(['$', '`', '*', '?']);
     match why {
-        Unread::Tilde if !expands && raw.contains('/') => None,
-        Unread::Tilde if !expands => Some(Open::One),
-        Unread::Braces if !expands && !raw.contains(',') && !raw.contains("..") => None,
-        Unread::LookAlike(_) if !expands => None,
-        Unread::Unfinished => Some(Open::Many),
+        WordFault::Tilde if !expands && raw.contains('/') => None,
+        WordFault::Tilde if !expands => Some(OpenExtent::One),
+        WordFault::Braces if !expands && !raw.contains(',') && !raw.contains("..") => None,
+        WordFault::LookAlike(_) if !expands => None,
+        WordFault::Unfinished => Some(OpenExtent::Many),
         _ => Some(marks::spread(raw)),
     }
 }

@@ -9,14 +9,14 @@ const EXPANSIONS_MAX: usize = 32;
 
 /// What stops a line before it is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Screened {
+pub(crate) enum ScreenRefusal {
     TooLong,
     TooNested,
     /// It is not shown, or changes how the text around it is shown.
     Deceptive(char),
 }
 
-impl std::fmt::Display for Screened {
+impl std::fmt::Display for ScreenRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::TooLong => write!(f, "the line is longer than {LINE_MAX} bytes"),
@@ -29,9 +29,9 @@ impl std::fmt::Display for Screened {
 }
 
 /// Size and nesting only: what the parsers need to stay within their time and stack.
-pub(crate) fn bounded(line: &str) -> Result<(), Screened> {
+pub(crate) fn bounded(line: &str) -> Result<(), ScreenRefusal> {
     if line.len() > LINE_MAX {
-        return Err(Screened::TooLong);
+        return Err(ScreenRefusal::TooLong);
     }
     let mut expansions = 0;
     let mut before = '\0';
@@ -44,7 +44,7 @@ pub(crate) fn bounded(line: &str) -> Result<(), Screened> {
         });
         before = c;
     }
-    if expansions > EXPANSIONS_MAX { Err(Screened::TooNested) } else { Ok(()) }
+    if expansions > EXPANSIONS_MAX { Err(ScreenRefusal::TooNested) } else { Ok(()) }
 }
 
 /// The first character of `text` that is not what it looks like. Line breaks and tabs are shown as
@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn a_line_that_nests_without_end_is_not_parsed() {
         for opener in ["$(", "${", "`", "<(", "@(", "<<a "] {
-            assert_eq!(bounded(&opener.repeat(200)), Err(Screened::TooNested), "{opener}");
+            assert_eq!(bounded(&opener.repeat(200)), Err(ScreenRefusal::TooNested), "{opener}");
         }
-        assert_eq!(bounded(&"a".repeat(LINE_MAX + 1)), Err(Screened::TooLong));
+        assert_eq!(bounded(&"a".repeat(LINE_MAX + 1)), Err(ScreenRefusal::TooLong));
     }
 }

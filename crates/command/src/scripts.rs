@@ -6,9 +6,9 @@ use super::unwrap::base;
 use super::{hidden, marks, verbs};
 
 /// A group of programs with the names, or the ends of names, of the files that they run without being told.
-type Runs = (&'static str, &'static str);
+type DefaultScripts = (&'static str, &'static str);
 
-static RUNS: &[Runs] = &[
+static RUNS: &[DefaultScripts] = &[
     ("make gmake bmake pmake", "Makefile makefile GNUmakefile .mk"),
     ("ninja samu", "build.ninja"),
     ("cmake ctest cpack", "CMakeLists.txt .cmake CMakePresets.json"),

@@ -1,9 +1,9 @@
 //! One simple command held against the table: which of its words are paths, or why it is refused.
 
 use super::options::{self, Parsed, Role, Value};
-use super::place;
+use super::path_text;
 use super::plan::{Arg, NotReadOnly, Redirection, Stage};
-use super::table::{Operands, Own, Program, program};
+use super::table::{Operands, Program, SpecialProgram, program};
 use super::word::Word;
 use super::{find, jq};
 
@@ -55,8 +55,8 @@ fn unknown(program: &Program, option: &str) -> NotReadOnly {
 
 fn readable(program: &Program, word: &Word) -> Result<(), NotReadOnly> {
     let text = word.shown();
-    let absolute = text.starts_with('/').then(|| place::join("/", text));
-    if absolute.is_some_and(|path| NO_FILES.iter().any(|no| place::within(&path, no))) {
+    let absolute = text.starts_with('/').then(|| path_text::join("/", text));
+    if absolute.is_some_and(|path| NO_FILES.iter().any(|no| path_text::within(&path, no))) {
         return Err(refuse(program, &format!("`{text}` is no file of the workspace")));
     }
     if program.name == "strings" && text.starts_with('@') {
@@ -73,11 +73,11 @@ fn readable(program: &Program, word: &Word) -> Result<(), NotReadOnly> {
 
 fn content_readable(program: &str, word: &Word) -> Result<(), NotReadOnly> {
     let secret = match word {
-        Word::Literal(path) => place::is_secret(path),
-        Word::Glob(pattern) => place::may_match_secret(pattern.as_str()),
+        Word::Literal(path) => path_text::is_secret(path),
+        Word::Glob(pattern) => path_text::may_match_secret(pattern.as_str()),
     };
     let text = word.shown();
-    let device = text.starts_with('/') && NO_FILES.iter().any(|no| place::within(&place::join("/", text), no));
+    let device = text.starts_with('/') && NO_FILES.iter().any(|no| path_text::within(&path_text::join("/", text), no));
     if secret {
         return Err(NotReadOnly::refused(format!("`{program}`: `{text}` may hold secrets")));
     }
@@ -166,11 +166,11 @@ fn literals<'w>(program: &Program, words: &'w [Word]) -> Result<Vec<&'w str>, No
     words.iter().map(Word::as_literal).collect::<Option<_>>().ok_or_else(|| pattern_here(program, words))
 }
 
-fn own_rules(program: &Program, own: Own, words: &[Word]) -> Result<(Vec<bool>, bool), NotReadOnly> {
+fn own_rules(program: &Program, own: SpecialProgram, words: &[Word]) -> Result<(Vec<bool>, bool), NotReadOnly> {
     let none = || vec![false; words.len()];
     match own {
-        Own::Find => find::paths(words).map_err(|what| refuse(program, &what)),
-        Own::Echo => {
+        SpecialProgram::Find => find::paths(words).map_err(|what| refuse(program, &what)),
+        SpecialProgram::Echo => {
             let bundles = |text: &str| {
                 text.strip_prefix('-').is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| "neE".contains(c)))
             };
@@ -180,7 +180,7 @@ fn own_rules(program: &Program, own: Own, words: &[Word]) -> Result<(Vec<bool>, 
                 None => Ok((none(), false)),
             }
         }
-        Own::Printf => {
+        SpecialProgram::Printf => {
             let texts = literals(program, words)?;
             let texts = texts.strip_prefix(&["--"]).unwrap_or(&texts);
             match texts.first() {
@@ -192,10 +192,10 @@ fn own_rules(program: &Program, own: Own, words: &[Word]) -> Result<(Vec<bool>, 
                 Some(_) => Ok((none(), false)),
             }
         }
-        Own::Seq => {
+        SpecialProgram::Seq => {
             sequence(&literals(program, words)?).map(|()| (none(), false)).map_err(|what| refuse(program, &what))
         }
-        Own::Date => {
+        SpecialProgram::Date => {
             let texts = literals(program, words)?;
             let given: Vec<_> = texts.iter().copied().map(Some).collect();
             let parsed = options::parse(&program.options, &given).map_err(|option| unknown(program, &option))?;
@@ -207,7 +207,7 @@ fn own_rules(program: &Program, own: Own, words: &[Word]) -> Result<(Vec<bool>, 
                 _ => Err(refuse(program, "an operand other than one `+FORMAT` may set the clock")),
             }
         }
-        Own::Sed => {
+        SpecialProgram::Sed => {
             let texts: Vec<_> = words.iter().map(Word::as_literal).collect();
             let [Some("-n"), Some(script), files @ ..] = &texts[..] else {
                 return Err(refuse(program, "only `sed -n 'A,Bp' FILE…` is known to read"));
@@ -220,7 +220,7 @@ fn own_rules(program: &Program, own: Own, words: &[Word]) -> Result<(Vec<bool>, 
             paths.extend(parsed.roles.iter().map(|role| *role == Role::Operand));
             Ok((paths, false))
         }
-        Own::Jq => {
+        SpecialProgram::Jq => {
             let texts: Vec<_> = words.iter().map(Word::as_literal).collect();
             let parsed = options::parse(&program.options, &texts).map_err(|option| unknown(program, &option))?;
             let operands: Vec<usize> = (0..words.len()).filter(|at| parsed.roles[*at] == Role::Operand).collect();
@@ -231,7 +231,7 @@ fn own_rules(program: &Program, own: Own, words: &[Word]) -> Result<(Vec<bool>, 
             jq::filter(filter).map_err(|what| refuse(program, &what))?;
             Ok((marked(none(), files), false))
         }
-        Own::Test => {
+        SpecialProgram::Test => {
             let mut texts = literals(program, words)?;
             if program.name == "[" && texts.pop() != Some("]") {
                 return Err(refuse(program, "the last word must be `]`"));
@@ -241,15 +241,15 @@ fn own_rules(program: &Program, own: Own, words: &[Word]) -> Result<(Vec<bool>, 
                 _ => Err(refuse(program, "only -e, -f, -d, -s, -r, -w and -x with one path are known")),
             }
         }
-        Own::Cd => match literals(program, words)?[..] {
+        SpecialProgram::Cd => match literals(program, words)?[..] {
             [folder] if !folder.is_empty() && !folder.starts_with('-') => Ok((vec![true], false)),
             _ => Err(refuse(program, "it takes one folder and no options")),
         },
-        Own::CommandV => match literals(program, words)?[..] {
+        SpecialProgram::CommandV => match literals(program, words)?[..] {
             ["-v", name] if is_name(name) => Ok((none(), false)),
             _ => Err(refuse(program, "only `command -v NAME` is known; it would run a program")),
         },
-        Own::Type => match literals(program, words)?[..] {
+        SpecialProgram::Type => match literals(program, words)?[..] {
             [name] if is_name(name) => Ok((none(), false)),
             _ => Err(refuse(program, "it takes one name")),
         },

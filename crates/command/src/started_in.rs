@@ -151,17 +151,17 @@ pub(super) fn started_in(argv: &[String], folder: &Folder) -> Folder {
         name if ELSEWHERE.contains(&name) => Folder::Elsewhere,
         name if ANYWHERE.contains(&name) => Folder::Unknown,
         "env" | "genv" => match option(words, "uCaS", 'C', &["chdir", "split-string"]) {
-            Given::Not => same(),
-            Given::Value(path) => folder.then(path),
-            Given::Untold => Folder::Unknown,
+            OptionValue::Not => same(),
+            OptionValue::Value(path) => folder.then(path),
+            OptionValue::Untold => Folder::Unknown,
         },
         "sudo" => match option(words, "ughpCrtTUDR", 'D', &["chdir", "login", "chroot"]) {
-            Given::Not if words.iter().any(|word| word.starts_with('-') && word.contains(['i', 'R'])) => {
+            OptionValue::Not if words.iter().any(|word| word.starts_with('-') && word.contains(['i', 'R'])) => {
                 Folder::Unknown
             }
-            Given::Not => same(),
-            Given::Value(path) => folder.then(path),
-            Given::Untold => Folder::Unknown,
+            OptionValue::Not => same(),
+            OptionValue::Value(path) => folder.then(path),
+            OptionValue::Untold => Folder::Unknown,
         },
         "find" | "gfind" if words.iter().any(|word| matches!(word.as_str(), "-execdir" | "-okdir")) => Folder::Unknown,
         // A restricted shell refuses `cd`.
@@ -178,7 +178,7 @@ pub(super) fn started_in(argv: &[String], folder: &Folder) -> Folder {
 }
 
 /// What an option says.
-enum Given<'w> {
+enum OptionValue<'w> {
     Not,
     Value(&'w str),
     /// It is there, and what it says is not literal or not understood.
@@ -187,8 +187,8 @@ enum Given<'w> {
 
 /// The value of the option `-letter`, or of the first of `long` by any beginning of it; the others are not understood.
 /// `valued` are the letters that take a value.
-fn option<'w>(words: &'w [String], valued: &str, letter: char, long: &[&str]) -> Given<'w> {
-    let mut given = Given::Not;
+fn option<'w>(words: &'w [String], valued: &str, letter: char, long: &[&str]) -> OptionValue<'w> {
+    let mut given = OptionValue::Not;
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let value = if let Some(name) = word.strip_prefix("--") {
@@ -199,7 +199,7 @@ fn option<'w>(words: &'w [String], valued: &str, letter: char, long: &[&str]) ->
             match long.iter().position(|known| known.starts_with(name)) {
                 None => continue,
                 Some(0) => value.or_else(|| words.next().map(String::as_str)),
-                Some(_) => return Given::Untold,
+                Some(_) => return OptionValue::Untold,
             }
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             let Some(at) = letters.find(|c| valued.contains(c)) else { continue };
@@ -208,7 +208,7 @@ fn option<'w>(words: &'w [String], valued: &str, letter: char, long: &[&str]) ->
             match letters[at..].starts_with(letter) {
                 true => value,
                 // `env -S '-C folder program'`
-                false if letters[at..].starts_with('S') => return Given::Untold,
+                false if letters[at..].starts_with('S') => return OptionValue::Untold,
                 false => continue,
             }
         } else if word.contains('=') || word == "-" {
@@ -217,8 +217,8 @@ fn option<'w>(words: &'w [String], valued: &str, letter: char, long: &[&str]) ->
             break;
         };
         match value.filter(|path| is_literal(path)) {
-            Some(path) => given = Given::Value(path),
-            None => return Given::Untold,
+            Some(path) => given = OptionValue::Value(path),
+            None => return OptionValue::Untold,
         }
     }
     given

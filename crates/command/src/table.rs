@@ -18,12 +18,12 @@ pub(super) enum Operands {
     /// A pattern (unless an option gave it), then paths.
     PatternThenPaths,
     /// Has rules of its own.
-    Own(Own),
+    Own(SpecialProgram),
 }
 
 /// Programs whose words follow no common rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Own {
+pub(super) enum SpecialProgram {
     Date,
     Echo,
     Printf,
@@ -71,7 +71,7 @@ const fn content(name: &'static str, most: usize, options: Options) -> Program {
     Program { operands: Operands::Paths(most), options, shows_content: true, ..facts(name) }
 }
 
-const fn own(name: &'static str, own: Own, options: Options) -> Program {
+const fn own(name: &'static str, own: SpecialProgram, options: Options) -> Program {
     Program { operands: Operands::Own(own), options, ..facts(name) }
 }
 
@@ -170,15 +170,15 @@ const RG: Options = opts(
 
 /// Sorted by name.
 static PROGRAMS: [Program; 57] = [
-    built_in("[", Builtin::Test, Operands::Own(Own::Test)),
+    built_in("[", Builtin::Test, Operands::Own(SpecialProgram::Test)),
     facts("arch"),
     content("base64", 1, opts("d", &[('w', Value::Number)], &["decode"], &[("wrap", Value::Number)])),
     words("basename", Operands::Words(2), NONE),
     content("cat", MANY, opts("nAbs", &[], &["number", "show-all", "number-nonblank", "squeeze-blank"], &[])),
-    built_in("cd", Builtin::Cd, Operands::Own(Own::Cd)),
+    built_in("cd", Builtin::Cd, Operands::Own(SpecialProgram::Cd)),
     content("cmp", 2, opts("sl", &[], &["silent", "quiet", "verbose"], &[])),
     content("comm", 2, flags("123")),
-    built_in("command", Builtin::CommandV, Operands::Own(Own::CommandV)),
+    built_in("command", Builtin::CommandV, Operands::Own(SpecialProgram::CommandV)),
     content(
         "cut",
         MANY,
@@ -194,7 +194,7 @@ static PROGRAMS: [Program; 57] = [
             ],
         ),
     ),
-    own("date", Own::Date, opts("u", &[], &["utc", "universal"], &[])),
+    own("date", SpecialProgram::Date, opts("u", &[], &["utc", "universal"], &[])),
     names("df", true, opts("h", &[], &["human-readable"], &[])),
     content(
         "diff",
@@ -207,11 +207,11 @@ static PROGRAMS: [Program; 57] = [
         true,
         opts("sha", &[('d', Value::Number)], &["summarize", "human-readable", "all"], &[("max-depth", Value::Number)]),
     ),
-    own("echo", Own::Echo, NONE),
+    own("echo", SpecialProgram::Echo, NONE),
     built_in("env", Builtin::Env, Operands::None),
     words("expr", Operands::Words(MANY), NONE),
     names("file", false, opts("bi", &[], &["brief", "mime"], &[])),
-    own("find", Own::Find, NONE),
+    own("find", SpecialProgram::Find, NONE),
     content("fold", MANY, opts("s", &[('w', Value::Number)], &["spaces"], &[("width", Value::Number)])),
     Program { shows_content: true, operands: Operands::PatternThenPaths, options: GREP, ..facts("grep") },
     content("head", MANY, HEAD),
@@ -222,7 +222,7 @@ static PROGRAMS: [Program; 57] = [
         shows_content: true,
         ..own(
             "jq",
-            Own::Jq,
+            SpecialProgram::Jq,
             opts("rcseM", &[], &["raw-output", "compact-output", "slurp", "exit-status", "monochrome-output"], &[]),
         )
     },
@@ -250,7 +250,7 @@ static PROGRAMS: [Program; 57] = [
             ],
         ),
     ),
-    own("printf", Own::Printf, NONE),
+    own("printf", SpecialProgram::Printf, NONE),
     built_in("pwd", Builtin::Pwd, Operands::None),
     names("readlink", false, NONE),
     names("realpath", false, opts("m", &[], &["canonicalize-missing"], &[])),
@@ -262,8 +262,8 @@ static PROGRAMS: [Program; 57] = [
         looks_around: true,
         ..facts("rg")
     },
-    Program { shows_content: true, ..own("sed", Own::Sed, NONE) },
-    own("seq", Own::Seq, NONE),
+    Program { shows_content: true, ..own("sed", SpecialProgram::Sed, NONE) },
+    own("seq", SpecialProgram::Seq, NONE),
     content("sha256sum", MANY, NONE),
     content(
         "sort",
@@ -279,11 +279,11 @@ static PROGRAMS: [Program; 57] = [
     content("strings", MANY, NONE),
     content("tac", MANY, NONE),
     content("tail", MANY, HEAD),
-    built_in("test", Builtin::Test, Operands::Own(Own::Test)),
+    built_in("test", Builtin::Test, Operands::Own(SpecialProgram::Test)),
     words("tr", Operands::Words(2), opts("dsc", &[], &["delete", "squeeze-repeats", "complement"], &[])),
     names("tree", true, opts("ad", &[('L', Value::Number)], &[], &[])),
     built_in("true", Builtin::True, Operands::None),
-    built_in("type", Builtin::Type, Operands::Own(Own::Type)),
+    built_in("type", Builtin::Type, Operands::Own(SpecialProgram::Type)),
     words("uname", Operands::None, opts("amrs", &[], &["all", "machine", "kernel-release", "kernel-name"], &[])),
     // A second path would be written to.
     content("uniq", 1, opts("cdui", &[], &["count", "repeated", "unique", "ignore-case"], &[])),

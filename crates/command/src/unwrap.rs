@@ -6,7 +6,7 @@
 
 use super::runners::{ANY_TAIL, RUNNERS};
 use super::shell::{self, is_shell};
-use super::{assigned, git, inline};
+use super::{git, inline, program_variables};
 
 /// What a wrapper hands on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,18 +28,18 @@ struct Wrapper {
     long_valued: &'static [&'static str],
     /// Words of its own before the command.
     operands: usize,
-    then: Then,
+    then: UnwrapStep,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum UnwrapStep {
     Argv,
     /// The rest is joined and given to a shell.
     Line,
 }
 
 const fn wrapper(names: &'static [&'static str], valued: &'static str, operands: usize) -> Wrapper {
-    Wrapper { names, valued, long_valued: &[], operands, then: Then::Argv }
+    Wrapper { names, valued, long_valued: &[], operands, then: UnwrapStep::Argv }
 }
 
 static WRAPPERS: &[Wrapper] = &[
@@ -101,9 +101,13 @@ static WRAPPERS: &[Wrapper] = &[
     Wrapper { long_valued: &["sched-runtime", "sched-period", "sched-deadline"], ..wrapper(&["chrt"], "TPD", 1) },
     wrapper(&["taskset"], "", 1),
     Wrapper { long_valued: &["wait", "timeout", "conflict-exit-code"], ..wrapper(&["flock"], "wE", 1) },
-    Wrapper { long_valued: &["interval", "equexit", "shotsdir"], then: Then::Line, ..wrapper(&["watch"], "nqs", 0) },
-    Wrapper { then: Then::Line, ..wrapper(&["eval"], "", 0) },
-    Wrapper { then: Then::Line, ..wrapper(&["ssh"], "BbcDEeFIiJLlmOopQRSWw", 1) },
+    Wrapper {
+        long_valued: &["interval", "equexit", "shotsdir"],
+        then: UnwrapStep::Line,
+        ..wrapper(&["watch"], "nqs", 0)
+    },
+    Wrapper { then: UnwrapStep::Line, ..wrapper(&["eval"], "", 0) },
+    Wrapper { then: UnwrapStep::Line, ..wrapper(&["ssh"], "BbcDEeFIiJLlmOopQRSWw", 1) },
 ];
 
 /// Where the word stands after which `name` runs something.
@@ -206,7 +210,7 @@ fn by_verb(name: &str, words: &[String]) -> Vec<Inner> {
             let verbs = words.iter().enumerate().filter_map(given);
             verbs.map(|verb| Inner::Line(format!("cargo {verb}"))).collect()
         }
-        "make" | "gmake" | "bmake" | "pmake" => assigned::programs_of_make(words).map(Inner::Line).collect(),
+        "make" | "gmake" | "bmake" | "pmake" => program_variables::programs_of_make(words).map(Inner::Line).collect(),
         _ => Vec::new(),
     }
 }
@@ -242,8 +246,8 @@ impl Wrapper {
             return vec![Inner::Line(rest.join(" ")), Inner::Argv(rest.to_vec())];
         }
         match self.then {
-            Then::Argv => vec![Inner::Argv(rest.to_vec())],
-            Then::Line => vec![Inner::Line(rest.join(" ")), Inner::Argv(rest.to_vec())],
+            UnwrapStep::Argv => vec![Inner::Argv(rest.to_vec())],
+            UnwrapStep::Line => vec![Inner::Line(rest.join(" ")), Inner::Argv(rest.to_vec())],
         }
     }
 

@@ -273,7 +273,7 @@ static VERBS: &[Verbs] = &[
 
 /// How many of the next words an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum OptionArity {
     None,
     One,
     /// It is not listed.
@@ -287,11 +287,11 @@ impl Verbs {
     }
 
     /// Of an option that stands before a verb.
-    fn takes(&self, word: &str) -> Takes {
+    fn takes(&self, word: &str) -> OptionArity {
         if holds(self.flags, word) {
-            return Takes::None;
+            return OptionArity::None;
         }
-        if holds(self.valued, word) { Takes::One } else { Takes::Either }
+        if holds(self.valued, word) { OptionArity::One } else { OptionArity::Either }
     }
 
     /// Whether the verb `written` does what `meant` does.
@@ -307,27 +307,27 @@ impl Verbs {
 }
 
 /// What may stand between the words of a command that a rule names.
-pub struct Between(Option<&'static Verbs>);
+pub struct VerbGap(Option<&'static Verbs>);
 
-impl Between {
+impl VerbGap {
     pub fn of(program: &str) -> Self {
         Self(Verbs::of(family(super::unwrap::base(program))))
     }
 
     /// Whether a word is an option that may stand before a verb, and what it takes.
-    pub fn option(&self, word: &str) -> Option<Takes> {
+    pub fn option(&self, word: &str) -> Option<OptionArity> {
         if word == "--" {
-            return Some(Takes::None);
+            return Some(OptionArity::None);
         }
         // `cargo +nightly publish`
         if word.starts_with('+') && word.len() > 1 {
-            return Some(Takes::None);
+            return Some(OptionArity::None);
         }
         let takes = || match self.0 {
             // An attached value is all that it takes.
-            _ if word.contains('=') => Takes::None,
+            _ if word.contains('=') => OptionArity::None,
             Some(verbs) => verbs.takes(word),
-            None => Takes::Either,
+            None => OptionArity::Either,
         };
         (word.len() > 1 && word.starts_with('-')).then(takes)
     }

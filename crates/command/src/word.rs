@@ -47,7 +47,7 @@ impl GlobPattern {
 
 /// Why a word is not understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum WordFault {
     /// `$name`, `${…}`, `$(…)`, `` `…` ``, `$'…'`, `<(…)`.
     Expansion,
     Braces,
@@ -58,7 +58,7 @@ pub(crate) enum Unread {
     Unfinished,
 }
 
-impl std::fmt::Display for Unread {
+impl std::fmt::Display for WordFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Expansion => "a variable or substitution",
@@ -77,7 +77,7 @@ impl std::fmt::Display for Unread {
 ///
 /// # Errors
 /// If a shell would put anything in its place but file names.
-pub(crate) fn read(raw: &str) -> Result<Word, Unread> {
+pub(crate) fn read(raw: &str) -> Result<Word, WordFault> {
     let mut reading = Reading::default();
     let mut chars = raw.chars().peekable();
     let mut before = None;
@@ -87,7 +87,7 @@ pub(crate) fn read(raw: &str) -> Result<Word, Unread> {
                 match chars.next() {
                     Some('\'') => break,
                     Some(c) => reading.quoted(c),
-                    None => return Err(Unread::Unfinished),
+                    None => return Err(WordFault::Unfinished),
                 }
             },
             '"' => loop {
@@ -101,24 +101,24 @@ pub(crate) fn read(raw: &str) -> Result<Word, Unread> {
                             reading.quoted('\\');
                             reading.quoted(c);
                         }
-                        None => return Err(Unread::Unfinished),
+                        None => return Err(WordFault::Unfinished),
                     },
-                    Some('$' | '`') => return Err(Unread::Expansion),
+                    Some('$' | '`') => return Err(WordFault::Expansion),
                     Some(c) => reading.quoted(c),
-                    None => return Err(Unread::Unfinished),
+                    None => return Err(WordFault::Unfinished),
                 }
             },
             '\\' => match chars.next() {
                 Some('\n') => {}
                 Some(c) => reading.quoted(c),
-                None => return Err(Unread::Unfinished),
+                None => return Err(WordFault::Unfinished),
             },
-            '$' | '`' => return Err(Unread::Expansion),
-            '{' | '}' => return Err(Unread::Braces),
-            '(' | ')' => return Err(Unread::Parentheses),
+            '$' | '`' => return Err(WordFault::Expansion),
+            '{' | '}' => return Err(WordFault::Braces),
+            '(' | ')' => return Err(WordFault::Parentheses),
             // A shell expands it at the start, and in what looks like an assignment.
-            '~' if matches!(before, None | Some('=' | ':')) => return Err(Unread::Tilde),
-            c if screen::is_look_alike(c) => return Err(Unread::LookAlike(c)),
+            '~' if matches!(before, None | Some('=' | ':')) => return Err(WordFault::Tilde),
+            c if screen::is_look_alike(c) => return Err(WordFault::LookAlike(c)),
             c => reading.bare(c),
         }
         before = Some(c);
@@ -272,16 +272,16 @@ mod tests {
         assert_eq!(glob("'a*'*"), "a\\**");
         assert_eq!(glob("[a-z]?"), "[a-z]?");
         for (raw, why) in [
-            ("$a", Unread::Expansion),
-            ("\"$a\"", Unread::Expansion),
-            ("$'a'", Unread::Expansion),
-            ("`a`", Unread::Expansion),
-            ("{a,b}", Unread::Braces),
-            ("~/x", Unread::Tilde),
-            ("a=~/x", Unread::Tilde),
-            ("@(a)", Unread::Parentheses),
-            ("'a", Unread::Unfinished),
-            ("\u{2011}delete", Unread::LookAlike('\u{2011}')),
+            ("$a", WordFault::Expansion),
+            ("\"$a\"", WordFault::Expansion),
+            ("$'a'", WordFault::Expansion),
+            ("`a`", WordFault::Expansion),
+            ("{a,b}", WordFault::Braces),
+            ("~/x", WordFault::Tilde),
+            ("a=~/x", WordFault::Tilde),
+            ("@(a)", WordFault::Parentheses),
+            ("'a", WordFault::Unfinished),
+            ("\u{2011}delete", WordFault::LookAlike('\u{2011}')),
         ] {
             assert_eq!(read(raw), Err(why), "{raw}");
         }

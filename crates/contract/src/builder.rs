@@ -42,17 +42,17 @@ type LoopKey<I> = Box<dyn Fn(&I) -> Value + Send + Sync>;
 type ToModel<I> = Box<dyn Fn(&I, &Value) -> Vec<Content> + Send + Sync>;
 type ToUser<I> = Box<dyn Fn(&I, &Value) -> UserText + Send + Sync>;
 type ToStructured<I> = Box<dyn Fn(&I, &Value) -> Value + Send + Sync>;
-type Applies<I> = Box<dyn Fn(&I, &Caller) -> bool + Send + Sync>;
+type AppliesTo<I> = Box<dyn Fn(&I, &Caller) -> bool + Send + Sync>;
 type Anchors = Box<dyn Fn(&dyn Window) -> Vec<Anchor> + Send + Sync>;
 
 /// Another tool, and for which calls it stands in.
-struct Rather<I> {
+struct Alternate<I> {
     tool: Tool,
-    when: Applies<I>,
+    when: AppliesTo<I>,
 }
 
 /// What a tool may leave out, each with a default of its own.
-struct Parts<I> {
+struct OptionalParts<I> {
     resolve: Option<Resolve<I>>,
     plan_access: Option<PlanAccess<I>>,
     precheck: Option<Precheck<I>>,
@@ -63,10 +63,10 @@ struct Parts<I> {
     to_user: Option<ToUser<I>>,
     to_structured: Option<ToStructured<I>>,
     anchors: Option<Anchors>,
-    rather: Option<Rather<I>>,
+    rather: Option<Alternate<I>>,
 }
 
-impl<I> Default for Parts<I> {
+impl<I> Default for OptionalParts<I> {
     fn default() -> Self {
         Self {
             resolve: None,
@@ -92,7 +92,7 @@ pub struct ToolBuilder<I, O> {
     parts_are_intents: bool,
     has_keys: bool,
     execute: Option<Execute<I, O>>,
-    parts: Parts<I>,
+    parts: OptionalParts<I>,
     output: PhantomData<fn() -> O>,
 }
 
@@ -113,7 +113,7 @@ where
             parts_are_intents: false,
             has_keys: false,
             execute: None,
-            parts: Parts::default(),
+            parts: OptionalParts::default(),
             output: PhantomData,
         }
     }
@@ -146,7 +146,7 @@ where
     /// scheduled, run and recorded as that tool says of itself.
     #[must_use]
     pub fn rather(mut self, tool: Tool, when: impl Fn(&I, &Caller) -> bool + Send + Sync + 'static) -> Self {
-        self.parts.rather = Some(Rather { tool, when: Box::new(when) });
+        self.parts.rather = Some(Alternate { tool, when: Box::new(when) });
         self
     }
 
@@ -272,20 +272,20 @@ where
             version,
             executor: self.executor,
         };
-        let inner = Typed { shape, input, output: Arc::new(output), execute, parts: self.parts };
+        let inner = TypedTool { shape, input, output: Arc::new(output), execute, parts: self.parts };
         Ok(Tool { inner: Arc::new(inner), alias: None })
     }
 }
 
-struct Typed<I, O> {
+struct TypedTool<I, O> {
     shape: Shape,
     input: Codec,
     output: Arc<Codec>,
     execute: Execute<I, O>,
-    parts: Parts<I>,
+    parts: OptionalParts<I>,
 }
 
-impl<I, O> ErasedTool for Typed<I, O>
+impl<I, O> ErasedTool for TypedTool<I, O>
 where
     I: DeserializeOwned + Send + Sync + 'static,
     O: Serialize + Send + 'static,
@@ -307,7 +307,7 @@ where
     }
 
     fn chosen(&self, input: &Decoded, caller: &Caller) -> Option<(Tool, Decoded)> {
-        let Rather { tool, when } = self.parts.rather.as_ref()?;
+        let Alternate { tool, when } = self.parts.rather.as_ref()?;
         if !when(&input.typed::<I>(), caller) {
             return None;
         }

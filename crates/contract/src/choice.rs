@@ -23,7 +23,7 @@ use crate::{
 const INPUT: &str = "input";
 
 /// What a choice is, before anything is chosen.
-pub struct Face {
+pub struct ChoiceFace {
     /// What a model reads.
     pub description: String,
     /// What catalogs show of it. The gate weighs what the chosen tool says.
@@ -33,7 +33,7 @@ pub struct Face {
 }
 
 /// A chosen tool with its own input.
-struct Chosen {
+struct ChosenTool {
     tool: Tool,
     input: Decoded,
 }
@@ -49,8 +49,8 @@ impl Tool {
     ///
     /// # Errors
     /// If the face contradicts itself.
-    pub fn one_of(face: Face, choices: BTreeMap<String, Self>) -> Result<Self, BuildError> {
-        let Face { description, semantics, executor } = face;
+    pub fn one_of(face: ChoiceFace, choices: BTreeMap<String, Self>) -> Result<Self, BuildError> {
+        let ChoiceFace { description, semantics, executor } = face;
         let input = Codec::new(input_schema(&choices));
         let output_schema = json!({"type": "object"});
         let version = DefinitionVersion::of(&description, &input.schema, &output_schema, &semantics);
@@ -134,42 +134,42 @@ impl ErasedTool for OneOf {
             }
             error
         })?;
-        let chosen = Chosen { tool: tool.clone(), input };
+        let chosen = ChosenTool { tool: tool.clone(), input };
         Ok(Decoded { value, typed: Arc::new(chosen) })
     }
 
     fn chosen(&self, input: &Decoded, _: &Caller) -> Option<(Tool, Decoded)> {
-        let chosen = input.typed::<Chosen>();
+        let chosen = input.typed::<ChosenTool>();
         Some((chosen.tool.clone(), chosen.input.clone()))
     }
 
     fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition> {
-        let chosen = input.typed::<Chosen>();
+        let chosen = input.typed::<ChosenTool>();
         chosen.tool.inner.resolve(&chosen.input, caller)
     }
 
     fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>> {
-        let chosen = input.typed::<Chosen>();
+        let chosen = input.typed::<ChosenTool>();
         chosen.tool.inner.plan_access(&chosen.input, resolved)
     }
 
     fn precheck(&self, input: &Decoded, resolved: &Resolved, caller: &Caller) -> Prechecking {
-        let chosen = input.typed::<Chosen>();
+        let chosen = input.typed::<ChosenTool>();
         chosen.tool.inner.precheck(&chosen.input, resolved, caller)
     }
 
     fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed> {
-        let chosen = input.typed::<Chosen>();
+        let chosen = input.typed::<ChosenTool>();
         chosen.tool.inner.execute(&chosen.input, resolved, context).boxed()
     }
 
     fn timeout_ms(&self, input: &Decoded) -> Option<u64> {
-        let chosen = input.typed::<Chosen>();
+        let chosen = input.typed::<ChosenTool>();
         chosen.tool.inner.timeout_ms(&chosen.input)
     }
 
     fn result_limit(&self, input: &Decoded) -> Option<usize> {
-        let chosen = input.typed::<Chosen>();
+        let chosen = input.typed::<ChosenTool>();
         chosen.tool.inner.result_limit(&chosen.input)
     }
 
@@ -178,17 +178,17 @@ impl ErasedTool for OneOf {
     }
 
     fn to_model(&self, input: &Decoded, output: &Value) -> Option<Vec<Content>> {
-        let chosen = input.typed::<Chosen>();
+        let chosen = input.typed::<ChosenTool>();
         chosen.tool.inner.to_model(&chosen.input, output)
     }
 
     fn to_user(&self, input: &Decoded, output: &Value) -> Option<UserText> {
-        let chosen = input.typed::<Chosen>();
+        let chosen = input.typed::<ChosenTool>();
         chosen.tool.inner.to_user(&chosen.input, output)
     }
 
     fn to_structured(&self, input: &Decoded, output: &Value) -> Value {
-        let chosen = input.typed::<Chosen>();
+        let chosen = input.typed::<ChosenTool>();
         chosen.tool.inner.to_structured(&chosen.input, output)
     }
 

@@ -76,7 +76,7 @@ pub enum NotBackgrounded {
 
 /// The gate did not say yes. What was asked for must not be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Stopped {
+pub enum GateStop {
     /// Its tool does not say that it finds accesses midway. Nothing was asked, and nothing has changed.
     #[error("this tool is not declared `dynamic_access`, so its call cannot ask the gate midway")]
     NotDeclared,
@@ -93,7 +93,7 @@ pub enum Stopped {
 
 /// Bytes a tool hands over as evidence.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct KeptEvidence {
     /// The id it was given.
     pub id: ArtifactId,
     /// What it is.
@@ -106,7 +106,7 @@ pub struct Kept {
 
 /// What a tool reported while it ran. Facts stand even if the tool fails afterwards.
 #[derive(Debug, Default)]
-pub struct Reported {
+pub struct ToolReport {
     /// What it did to the world.
     pub side_effects: Vec<SideEffect>,
     /// What it learned of or did to files.
@@ -116,7 +116,7 @@ pub struct Reported {
     /// Changes of the shell that were over the limit.
     pub shell_refused: usize,
     /// Evidence.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptEvidence>,
     /// Pieces of evidence that were over the limit.
     pub refused: usize,
     /// Things worth a line in the observation.
@@ -150,7 +150,7 @@ pub trait Host: Send + Sync {
     /// If it may not; nothing has changed then.
     fn background(&self, how: Background) -> Result<TaskId, NotBackgrounded>;
     /// Whether an access that was found midway may happen. `Ok` only once the right to it is durable.
-    fn gate(&self, request: AccessRequest) -> BoxFuture<'_, Result<(), Stopped>>;
+    fn gate(&self, request: AccessRequest) -> BoxFuture<'_, Result<(), GateStop>>;
 }
 
 /// A stream being captured. Whatever was written before a cancel or timeout is kept (L45).
@@ -184,7 +184,7 @@ pub struct ToolContext {
     pub(crate) stop: StopSignal,
     pub(crate) variables: Arc<BTreeMap<String, SecretText>>,
     pub(crate) host: Arc<dyn Host>,
-    pub(crate) reported: Arc<Mutex<Reported>>,
+    pub(crate) reported: Arc<Mutex<ToolReport>>,
 }
 
 impl ToolContext {
@@ -253,7 +253,7 @@ impl ToolContext {
     /// # Errors
     /// If the tool is not declared `dynamic_access`, or the gate does not say yes. Then the access must not happen. Once
     /// the gate has stopped a call it answers it no more, and the call's observation is the gate's.
-    pub async fn gate(&self, request: AccessRequest) -> Result<(), Stopped> {
+    pub async fn gate(&self, request: AccessRequest) -> Result<(), GateStop> {
         self.host.gate(request).await
     }
 
@@ -304,7 +304,7 @@ impl ToolContext {
             return Err(TooMuchEvidence);
         }
         let id = self.host.artifact_id();
-        reports.kept.push(Kept { id, kind, mime: mime.to_owned(), bytes });
+        reports.kept.push(KeptEvidence { id, kind, mime: mime.to_owned(), bytes });
         Ok(id)
     }
 
@@ -318,7 +318,7 @@ impl ToolContext {
         self.reports().nothing_found = true;
     }
 
-    fn reports(&self) -> std::sync::MutexGuard<'_, Reported> {
+    fn reports(&self) -> std::sync::MutexGuard<'_, ToolReport> {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

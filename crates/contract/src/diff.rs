@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-type Work = Box<dyn FnOnce() -> String + Send>;
+type MakeDiff = Box<dyn FnOnce() -> String + Send>;
 
 /// A unified diff. Nobody reads it unless somebody is asked, so it may be left to be made then.
 #[derive(Clone)]
-pub struct Diff(Arc<LazyLock<String, Work>>);
+pub struct Diff(Arc<LazyLock<String, MakeDiff>>);
 
 impl Diff {
     /// One that is made when it is first looked at, at most once. `make` owns what it compares: what is shown later

@@ -3,7 +3,7 @@
 
 use portcullis_base::{Code, Reason, SideEffects};
 
-use crate::{NotBackgrounded, Precondition, Stopped, TooMuchEvidence};
+use crate::{GateStop, NotBackgrounded, Precondition, TooMuchEvidence};
 
 /// A deliberately classified failure of an executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,8 +131,8 @@ impl From<TooMuchEvidence> for ToolFailure {
 }
 
 /// So that `?` ends a call that was stopped. If the gate stopped it, this is not what is observed (L25).
-impl From<Stopped> for ToolFailure {
-    fn from(stopped: Stopped) -> Self {
+impl From<GateStop> for ToolFailure {
+    fn from(stopped: GateStop) -> Self {
         Self::new("stopped_at_the_gate", stopped.to_string())
     }
 }

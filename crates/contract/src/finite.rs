@@ -9,40 +9,40 @@ use serde::ser::{self, Impossible, Serialize};
 const EXACT: u64 = 1 << 53;
 
 #[derive(Debug)]
-pub(crate) struct Inexact(String);
+pub(crate) struct InexactNumber(String);
 
-impl Display for Inexact {
+impl Display for InexactNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Inexact {}
+impl std::error::Error for InexactNumber {}
 
-impl ser::Error for Inexact {
+impl ser::Error for InexactNumber {
     fn custom<T: Display>(message: T) -> Self {
         Self(message.to_string())
     }
 }
 
 /// Walks `value`.
-pub(crate) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), Inexact> {
+pub(crate) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), InexactNumber> {
     value.serialize(Walk)
 }
 
 struct Walk;
 
-fn integer(magnitude: u128) -> Result<(), Inexact> {
+fn integer(magnitude: u128) -> Result<(), InexactNumber> {
     if magnitude > u128::from(EXACT) {
-        return Err(Inexact(format!("the integer {magnitude} is beyond 2^53; encode it as a string")));
+        return Err(InexactNumber(format!("the integer {magnitude} is beyond 2^53; encode it as a string")));
     }
     Ok(())
 }
 
 macro_rules! scalars {
     ($($method:ident: $type:ty => $check:expr;)*) => {
-        $(fn $method(self, value: $type) -> Result<(), Inexact> {
-            let check: fn($type) -> Result<(), Inexact> = $check;
+        $(fn $method(self, value: $type) -> Result<(), InexactNumber> {
+            let check: fn($type) -> Result<(), InexactNumber> = $check;
             check(value)
         })*
     };
@@ -50,7 +50,7 @@ macro_rules! scalars {
 
 impl ser::Serializer for Walk {
     type Ok = ();
-    type Error = Inexact;
+    type Error = InexactNumber;
     type SerializeSeq = Self;
     type SerializeTuple = Self;
     type SerializeTupleStruct = Self;
@@ -78,27 +78,27 @@ impl ser::Serializer for Walk {
         serialize_bytes: &[u8] => |_| Ok(());
     }
 
-    fn serialize_none(self) -> Result<(), Inexact> {
+    fn serialize_none(self) -> Result<(), InexactNumber> {
         Ok(())
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Inexact> {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), InexactNumber> {
         value.serialize(self)
     }
 
-    fn serialize_unit(self) -> Result<(), Inexact> {
+    fn serialize_unit(self) -> Result<(), InexactNumber> {
         Ok(())
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Inexact> {
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), InexactNumber> {
         Ok(())
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), Inexact> {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), InexactNumber> {
         Ok(())
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Inexact> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), InexactNumber> {
         value.serialize(self)
     }
 
@@ -108,41 +108,53 @@ impl ser::Serializer for Walk {
         _: u32,
         _: &'static str,
         value: &T,
-    ) -> Result<(), Inexact> {
+    ) -> Result<(), InexactNumber> {
         value.serialize(self)
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self, Inexact> {
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self, InexactNumber> {
         Ok(self)
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Self, Inexact> {
+    fn serialize_tuple(self, _: usize) -> Result<Self, InexactNumber> {
         Ok(self)
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self, Inexact> {
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self, InexactNumber> {
         Ok(self)
     }
 
-    fn serialize_tuple_variant(self, _: &'static str, _: u32, _: &'static str, _: usize) -> Result<Self, Inexact> {
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self, InexactNumber> {
         Ok(self)
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Self, Inexact> {
+    fn serialize_map(self, _: Option<usize>) -> Result<Self, InexactNumber> {
         Ok(self)
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self, Inexact> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self, InexactNumber> {
         Ok(self)
     }
 
-    fn serialize_struct_variant(self, _: &'static str, _: u32, _: &'static str, _: usize) -> Result<Self, Inexact> {
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self, InexactNumber> {
         Ok(self)
     }
 }
 
-fn finite(value: f64) -> Result<(), Inexact> {
-    if value.is_finite() { Ok(()) } else { Err(Inexact(format!("{value} is not a JSON number"))) }
+fn finite(value: f64) -> Result<(), InexactNumber> {
+    if value.is_finite() { Ok(()) } else { Err(InexactNumber(format!("{value} is not a JSON number"))) }
 }
 
 /// Accepts text keys only.
@@ -150,24 +162,24 @@ struct Key;
 
 macro_rules! refused_keys {
     ($($method:ident: $type:ty,)*) => {
-        $(fn $method(self, _: $type) -> Result<(), Inexact> { Err(not_text()) })*
+        $(fn $method(self, _: $type) -> Result<(), InexactNumber> { Err(not_text()) })*
     };
 }
 
-fn not_text() -> Inexact {
-    Inexact("a map key is not a string".to_owned())
+fn not_text() -> InexactNumber {
+    InexactNumber("a map key is not a string".to_owned())
 }
 
 impl ser::Serializer for Key {
     type Ok = ();
-    type Error = Inexact;
-    type SerializeSeq = Impossible<(), Inexact>;
-    type SerializeTuple = Impossible<(), Inexact>;
-    type SerializeTupleStruct = Impossible<(), Inexact>;
-    type SerializeTupleVariant = Impossible<(), Inexact>;
-    type SerializeMap = Impossible<(), Inexact>;
-    type SerializeStruct = Impossible<(), Inexact>;
-    type SerializeStructVariant = Impossible<(), Inexact>;
+    type Error = InexactNumber;
+    type SerializeSeq = Impossible<(), InexactNumber>;
+    type SerializeTuple = Impossible<(), InexactNumber>;
+    type SerializeTupleStruct = Impossible<(), InexactNumber>;
+    type SerializeTupleVariant = Impossible<(), InexactNumber>;
+    type SerializeMap = Impossible<(), InexactNumber>;
+    type SerializeStruct = Impossible<(), InexactNumber>;
+    type SerializeStructVariant = Impossible<(), InexactNumber>;
 
     refused_keys! {
         serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
@@ -175,35 +187,35 @@ impl ser::Serializer for Key {
         serialize_f64: f64, serialize_bytes: &[u8],
     }
 
-    fn serialize_str(self, _: &str) -> Result<(), Inexact> {
+    fn serialize_str(self, _: &str) -> Result<(), InexactNumber> {
         Ok(())
     }
 
-    fn serialize_char(self, _: char) -> Result<(), Inexact> {
+    fn serialize_char(self, _: char) -> Result<(), InexactNumber> {
         Ok(())
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), Inexact> {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), InexactNumber> {
         Ok(())
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Inexact> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), InexactNumber> {
         value.serialize(self)
     }
 
-    fn serialize_none(self) -> Result<(), Inexact> {
+    fn serialize_none(self) -> Result<(), InexactNumber> {
         Err(not_text())
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<(), Inexact> {
+    fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<(), InexactNumber> {
         Err(not_text())
     }
 
-    fn serialize_unit(self) -> Result<(), Inexact> {
+    fn serialize_unit(self) -> Result<(), InexactNumber> {
         Err(not_text())
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Inexact> {
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), InexactNumber> {
         Err(not_text())
     }
 
@@ -213,19 +225,19 @@ impl ser::Serializer for Key {
         _: u32,
         _: &'static str,
         _: &T,
-    ) -> Result<(), Inexact> {
+    ) -> Result<(), InexactNumber> {
         Err(not_text())
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Inexact> {
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, InexactNumber> {
         Err(not_text())
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Inexact> {
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, InexactNumber> {
         Err(not_text())
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Inexact> {
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, InexactNumber> {
         Err(not_text())
     }
 
@@ -235,15 +247,15 @@ impl ser::Serializer for Key {
         _: u32,
         _: &'static str,
         _: usize,
-    ) -> Result<Self::SerializeTupleVariant, Inexact> {
+    ) -> Result<Self::SerializeTupleVariant, InexactNumber> {
         Err(not_text())
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Inexact> {
+    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, InexactNumber> {
         Err(not_text())
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, Inexact> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, InexactNumber> {
         Err(not_text())
     }
 
@@ -253,7 +265,7 @@ impl ser::Serializer for Key {
         _: u32,
         _: &'static str,
         _: usize,
-    ) -> Result<Self::SerializeStructVariant, Inexact> {
+    ) -> Result<Self::SerializeStructVariant, InexactNumber> {
         Err(not_text())
     }
 }
@@ -262,13 +274,13 @@ macro_rules! parts {
     ($($trait:ident::$method:ident,)*) => {
         $(impl ser::$trait for Walk {
             type Ok = ();
-            type Error = Inexact;
+            type Error = InexactNumber;
 
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Inexact> {
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), InexactNumber> {
                 check(value)
             }
 
-            fn end(self) -> Result<(), Inexact> {
+            fn end(self) -> Result<(), InexactNumber> {
                 Ok(())
             }
         })*
@@ -286,13 +298,13 @@ macro_rules! fields {
     ($($trait:ident,)*) => {
         $(impl ser::$trait for Walk {
             type Ok = ();
-            type Error = Inexact;
+            type Error = InexactNumber;
 
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, _: &'static str, value: &T) -> Result<(), Inexact> {
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, _: &'static str, value: &T) -> Result<(), InexactNumber> {
                 check(value)
             }
 
-            fn end(self) -> Result<(), Inexact> {
+            fn end(self) -> Result<(), InexactNumber> {
                 Ok(())
             }
         })*
@@ -303,17 +315,17 @@ fields! { SerializeStruct, SerializeStructVariant, }
 
 impl ser::SerializeMap for Walk {
     type Ok = ();
-    type Error = Inexact;
+    type Error = InexactNumber;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Inexact> {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), InexactNumber> {
         key.serialize(Key)
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Inexact> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), InexactNumber> {
         check(value)
     }
 
-    fn end(self) -> Result<(), Inexact> {
+    fn end(self) -> Result<(), InexactNumber> {
         Ok(())
     }
 }

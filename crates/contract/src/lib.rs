@@ -34,10 +34,10 @@ mod tool;
 
 pub use access::{AccessRequest, Action, Resource, ResourceClass, ResourceKind};
 pub use builder::{BuildError, ToolBuilder};
-pub use choice::Face;
+pub use choice::ChoiceFace;
 pub use codec::InputFault;
 pub use content::{Anchor, Content, SpoolRef, UserText};
-pub use context::{Background, Caller, Cancelled, NotBackgrounded, Spool, Stopped, TooMuchEvidence, ToolContext};
+pub use context::{Background, Caller, Cancelled, GateStop, NotBackgrounded, Spool, TooMuchEvidence, ToolContext};
 pub use definition::{DefinitionVersion, ExecutorId, ExecutorKind, ToolDefinition};
 pub use diff::Diff;
 pub use failure::ToolFailure;
@@ -51,5 +51,5 @@ pub use semantics::{
 };
 pub use shell_fact::{EndedCommand, ShellFact};
 pub use stop::StopCause;
-pub use surroundings::{Around, Bound, Surroundings};
+pub use surroundings::{Bound, SurroundingFacts, Surroundings};
 pub use tool::Tool;

@@ -39,12 +39,12 @@ pub struct Reshape {
 
 /// Names of fields in this shape, and the tool's.
 #[derive(Clone, Copy)]
-struct Names(&'static [(&'static str, &'static str)]);
+struct FieldNames(&'static [(&'static str, &'static str)]);
 
-struct Reshaped {
+struct ReshapedTool {
     shape: Shape,
     input: Codec,
-    names: Names,
+    names: FieldNames,
     structured: Document,
     shows_document: bool,
     tool: Arc<dyn ErasedTool>,
@@ -59,12 +59,12 @@ impl Tool {
         let own = self.inner.shape();
         let input = Codec::new(reshape.input_schema(&own.input_schema)?);
         let Reshape { description, executor, fields, structured, shows_document, .. } = reshape;
-        let names = Names(fields);
+        let names = FieldNames(fields);
         let (semantics, output_schema) = (own.semantics.clone(), json!({"type": "object"}));
         let version = DefinitionVersion::of(&description, &input.schema, &output_schema, &semantics);
         let input_schema = input.schema.clone();
         let shape = Shape { description, input_schema, output_schema, semantics, version, executor };
-        let inner = Reshaped { shape, input, names, structured, shows_document, tool: Arc::clone(&self.inner) };
+        let inner = ReshapedTool { shape, input, names, structured, shows_document, tool: Arc::clone(&self.inner) };
         Ok(Self { inner: Arc::new(inner), alias: self.alias.clone() })
     }
 }
@@ -72,7 +72,7 @@ impl Tool {
 impl Reshape {
     /// The tool's own schema with the fields of this shape.
     fn input_schema(&self, own: &Value) -> Result<Value, BuildError> {
-        let names = Names(self.fields);
+        let names = FieldNames(self.fields);
         let none = Map::new();
         let known = own.get("properties").and_then(Value::as_object).unwrap_or(&none);
         let needed = own.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -112,7 +112,7 @@ impl Reshape {
     }
 }
 
-impl Names {
+impl FieldNames {
     fn theirs(self, ours: &str) -> &str {
         self.0.iter().find(|(name, _)| *name == ours).map_or(ours, |(_, theirs)| theirs)
     }
@@ -169,7 +169,7 @@ fn own(input: &Decoded) -> Arc<Decoded> {
     input.typed()
 }
 
-impl ErasedTool for Reshaped {
+impl ErasedTool for ReshapedTool {
     fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -252,7 +252,7 @@ impl ErasedTool for Reshaped {
 mod tests {
     use serde_json::json;
 
-    use super::{Names, Reshape};
+    use super::{FieldNames, Reshape};
     use crate::{ExecutorId, ExecutorKind};
 
     fn shape(takes: Option<&'static [&'static str]>) -> Reshape {
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn messages_speak_of_the_fields_of_the_shape_and_leave_quotes_alone() {
-        let names = Names(&[("path", "file_path"), ("lineCount", "line_count")]);
+        let names = FieldNames(&[("path", "file_path"), ("lineCount", "line_count")]);
         assert_eq!(
             names.message("`line_count` was not read; give line_count, not line_counts"),
             "`line_count` was not read; give lineCount, not line_counts"

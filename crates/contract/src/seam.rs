@@ -11,7 +11,7 @@ use portcullis_secret::SecretText;
 use serde_json::Value;
 
 pub use crate::codec::DecodeError;
-pub use crate::context::{Host, Kept, Reported, SpoolSink};
+pub use crate::context::{Host, KeptEvidence, SpoolSink, ToolReport};
 pub use crate::stop::StopSignal;
 pub use crate::tool::{Decoded, Executed};
 use crate::{
@@ -192,7 +192,7 @@ pub struct ContextParts {
 /// A context, and the place where its tool's reports gather.
 #[must_use]
 pub fn context(parts: ContextParts) -> (ToolContext, Reports) {
-    let reported = Arc::new(Mutex::new(Reported::default()));
+    let reported = Arc::new(Mutex::new(ToolReport::default()));
     let ContextParts { caller, invocation_id, attempt, timeout, stop, variables, host } = parts;
     let context =
         ToolContext { caller, invocation_id, attempt, timeout, stop, variables, host, reported: Arc::clone(&reported) };
@@ -200,7 +200,7 @@ pub fn context(parts: ContextParts) -> (ToolContext, Reports) {
 }
 
 /// What a tool reported, readable whether it returned, failed, panicked or was dropped.
-pub struct Reports(Arc<Mutex<Reported>>);
+pub struct Reports(Arc<Mutex<ToolReport>>);
 
 impl Reports {
     /// What was done so far.
@@ -211,7 +211,7 @@ impl Reports {
 
     /// Takes what was reported so far.
     #[must_use]
-    pub fn take(&self) -> Reported {
+    pub fn take(&self) -> ToolReport {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

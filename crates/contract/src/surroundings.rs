@@ -29,7 +29,7 @@ impl Bound {
 
 /// What one look found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Around {
+pub struct SurroundingFacts {
     /// What an approval is bound to.
     pub bound: Vec<Bound>,
     /// What a person is shown of it, by name.
@@ -42,19 +42,19 @@ pub struct Around {
 /// A look at the surroundings of a call. It costs time, so the runtime looks only where somebody is asked, and once more
 /// before an approved call starts.
 #[derive(Clone)]
-pub struct Surroundings(Arc<dyn Fn() -> BoxFuture<'static, Around> + Send + Sync>);
+pub struct Surroundings(Arc<dyn Fn() -> BoxFuture<'static, SurroundingFacts> + Send + Sync>);
 
 impl Surroundings {
     /// Found by `look`, each time anew.
     pub fn by<F>(look: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Around> + Send + 'static,
+        F: Future<Output = SurroundingFacts> + Send + 'static,
     {
         Self(Arc::new(move || look().boxed()))
     }
 
     /// Looks now.
-    pub async fn look(&self) -> Around {
+    pub async fn look(&self) -> SurroundingFacts {
         (self.0)().await
     }
 }

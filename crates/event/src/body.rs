@@ -77,7 +77,7 @@ pub enum Asks {
 /// What an event names: things that have rows, blobs or a story of their own. Reports group events by it, a fork renames
 /// by it, and what an event names is kept as long as the event.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Names {
+pub struct EventRefs {
     pub intent: Option<IntentId>,
     /// The ask that it is about. An event that names no intent belongs to the intent of its ask.
     pub ask: Option<AskId>,
@@ -90,7 +90,7 @@ pub struct Names {
     pub contents: Vec<Digest>,
 }
 
-impl Names {
+impl EventRefs {
     pub(crate) fn intent(intent: IntentId) -> Self {
         Self { intent: Some(intent), ..Self::default() }
     }
@@ -201,13 +201,13 @@ macro_rules! events {
 
             /// What it names.
             #[must_use]
-            pub fn names(&self) -> Names {
+            pub fn names(&self) -> EventRefs {
                 match self {
                     $(Self::$variant(fact) => {
-                        let named: fn(&$variant) -> Names = |$named| $names;
+                        let named: fn(&$variant) -> EventRefs = |$named| $names;
                         named(fact)
                     })*
-                    Self::Unknown { .. } => Names::default(),
+                    Self::Unknown { .. } => EventRefs::default(),
                 }
             }
 
@@ -222,6 +222,12 @@ macro_rules! events {
                     })*
                     Self::Unknown { kind, raw } => unknown_in_words(kind, raw.as_deref()),
                 }
+            }
+
+            /// Whether the store lost or changed the content of this event.
+            #[must_use]
+            pub fn is_damaged(&self) -> bool {
+                matches!(self, Self::Unknown { kind, raw } if is_damaged(kind, raw.as_deref()))
             }
 
             /// What it adds to the conversation with the model, if it is a part of that.

@@ -128,7 +128,7 @@ impl Stamp<'_> {
             turn_id: self.turn_id,
             session_thread_id: None,
             v: B::VERSION,
-            typed: Typed(Some(Arc::new((B::KIND, payload_hash, body.to_body())))),
+            typed: DecodedBody(Some(Arc::new((B::KIND, payload_hash, body.to_body())))),
             payload_hash,
             payload: payload.into(),
         }
@@ -139,28 +139,28 @@ impl Stamp<'_> {
 /// so that nobody has to read back what was just written. It counts only for the type and the very
 /// bytes it was made with. Not part of the event: two events are equal by their bytes.
 #[derive(Clone, Default)]
-pub struct Typed(Option<Arc<(EventType, Digest, Body)>>);
+pub struct DecodedBody(Option<Arc<(EventType, Digest, Body)>>);
 
-impl Typed {
+impl DecodedBody {
     fn of(&self, kind: &EventType, payload: Digest) -> Option<&Body> {
         let (of_kind, of_payload, body) = self.0.as_deref()?;
         (of_kind == kind && *of_payload == payload).then_some(body)
     }
 }
 
-impl fmt::Debug for Typed {
+impl fmt::Debug for DecodedBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("..")
     }
 }
 
-impl PartialEq for Typed {
+impl PartialEq for DecodedBody {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Typed {}
+impl Eq for DecodedBody {}
 
 /// An event before it has a place in a log: everything but seq, fence and chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,7 +175,7 @@ pub struct Draft {
     pub v: u32,
     pub payload: Payload,
     pub payload_hash: Digest,
-    pub typed: Typed,
+    pub typed: DecodedBody,
 }
 
 impl Draft {
@@ -209,7 +209,7 @@ pub struct Event {
     pub prev_hash: Digest,
     pub hash: Digest,
     #[serde(skip)]
-    pub typed: Typed,
+    pub typed: DecodedBody,
 }
 
 impl Event {

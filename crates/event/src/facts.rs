@@ -23,13 +23,13 @@ pub use crate::talk::{
     ModelRequestStart, ModelUsage, Resolution, SessionError, SessionForked, SessionUsage, SystemMessage,
     UserCustomToolResult, UserInterrupt, UserMessage, text_of,
 };
-pub use crate::tasks::{Backgrounded, TaskCompleted};
+pub use crate::tasks::{InvocationBackgrounded, TaskCompleted};
+pub use crate::touched_resource::{Grantable, TouchedResource};
 pub use crate::verified::{
     Claim, ClaimVerdict, FinalChecked, FinalVerdict, LearningCaptured, LearningKind, Verification, VerificationKind,
     VerificationVerdict,
 };
 pub use crate::wakes::{Priority, WakeCancelled, WakeConsumed, WakeQueued, WakeState, carry_on_key, retry_key};
-pub use crate::weighed::{Grantable, Touched};
 
 pub(crate) fn is_false(flag: &bool) -> bool {
     !flag
@@ -145,7 +145,7 @@ pub struct ToolUse {
 
 /// A tool that was not offered, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hidden {
+pub struct HiddenTool {
     pub name: String,
     pub reason: Recorded<Reason>,
 }
@@ -158,7 +158,7 @@ pub struct MenuFrozen {
     pub hash: Digest,
     pub count: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hidden: Vec<Hidden>,
+    pub hidden: Vec<HiddenTool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -213,7 +213,7 @@ pub struct InputError {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Checked {
+pub struct InputValidated {
     pub intent_id: IntentId,
     pub stage: Stage,
     pub ok: bool,
@@ -234,7 +234,7 @@ pub enum Verdict {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Decided {
+pub struct PermissionDecided {
     pub intent_id: IntentId,
     pub decision: Verdict,
     pub reason: String,
@@ -244,7 +244,7 @@ pub struct Decided {
     pub grant_ids: Vec<GrantId>,
     /// What the rules were asked about, so that other rules can be asked the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub resources: Vec<Touched>,
+    pub resources: Vec<TouchedResource>,
     /// Names in `resources` are masked, cut or left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub partial: bool,
@@ -257,7 +257,7 @@ pub struct Decided {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct PermissionAsked {
     pub ask_id: AskId,
     pub intent_id: IntentId,
     /// `tool_confirmation`, `custom_tool_result`, `variables` or `question`.
@@ -332,7 +332,7 @@ impl Reply {
 pub const BY_FLAG: &str = "flag";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Replied {
+pub struct AskReplied {
     pub ask_id: AskId,
     pub reply: Reply,
     pub approver: String,
@@ -381,7 +381,7 @@ pub struct Plan {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Started {
+pub struct InvocationStarted {
     pub invocation_id: InvocationId,
     pub intent_id: IntentId,
     pub executor_id: String,
@@ -406,7 +406,7 @@ pub struct SandboxUsed {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Progressed {
+pub struct InvocationProgressed {
     pub invocation_id: InvocationId,
     /// What it said of itself then; untrusted.
     pub checkpoint: String,
@@ -433,7 +433,7 @@ pub struct Capture {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Completed {
+pub struct InvocationCompleted {
     pub invocation_id: InvocationId,
     pub intent_id: IntentId,
     pub exit: Exit,
@@ -462,7 +462,7 @@ pub struct ArtifactStored {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Recovered {
+pub struct CallRecovered {
     pub invocation_id: InvocationId,
     pub intent_id: IntentId,
     /// `outcome_unknown`, `finished` or `retention_failed`.

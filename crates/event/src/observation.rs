@@ -58,7 +58,7 @@ pub struct SandboxFact {
 
 /// An observation that a later one points back to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Earlier {
+pub struct EarlierObservation {
     pub observation_id: ObservationId,
     /// How the model knows it.
     pub call_id: String,
@@ -126,7 +126,7 @@ pub struct Observed {
     pub files: Vec<FileFact>,
     /// The observation that shows the content of this one; with `file_unchanged` and nothing else (L65).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unchanged_since: Option<Earlier>,
+    pub unchanged_since: Option<EarlierObservation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested_next_tool: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -182,7 +182,7 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
                 definition_version: intent.definition_version.clone(),
                 seq,
             }),
-            Body::Asked(asked) => {
+            Body::PermissionAsked(asked) => {
                 let tool_use_id = events.iter().find_map(|other| match &*other.body_ref() {
                     Body::ToolUse(used) if used.intent_id == asked.intent_id => Some(other.id),
                     _ => None,
@@ -207,7 +207,7 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
             Body::CustomToolUse(used) => {
                 changes.extend(used.intent_id.map(|intent| moved(intent, IntentState::Parked, None, seq)));
             }
-            Body::Replied(replied) => changes.push(RowChange::AskAnswered {
+            Body::AskReplied(replied) => changes.push(RowChange::AskAnswered {
                 ask_id: replied.ask_id,
                 reply: replied.reply.clone(),
                 approver: replied.approver.clone(),
@@ -219,10 +219,10 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
             Body::Scheduled(scheduled) => {
                 changes.push(moved(scheduled.intent_id, IntentState::Queued, None, seq));
             }
-            Body::Started(started) => {
+            Body::InvocationStarted(started) => {
                 changes.push(moved(started.intent_id, IntentState::Started, Some(started.invocation_id), seq));
             }
-            Body::Completed(done) => {
+            Body::InvocationCompleted(done) => {
                 changes.push(moved(done.intent_id, IntentState::Completed, Some(done.invocation_id), seq));
             }
             Body::Observed(observed) => {
@@ -266,8 +266,8 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
             Body::StatusTerminated(_) | Body::SessionErased(_) => {
                 change.status = Some(SessionStatus::Terminated);
             }
-            Body::Asked(_) => change.blocked += 1,
-            Body::Replied(_) => {
+            Body::PermissionAsked(_) => change.blocked += 1,
+            Body::AskReplied(_) => {
                 change.blocked -= 1;
                 change.answered = true;
             }

@@ -7,7 +7,7 @@
 //! | `Holder`, `Client`, `Outbox`, `ClientAndOutbox` | who may append it ([`Writers`]) |
 //! | `Nothing`, `Input` | whether it asks something of the session ([`Asks`]) |
 //! | `told`, `aside` | whether it is a part of the conversation with the model ([`Conversation`]) |
-//! | `names` | the intent, ask, invocation, wakes, artifacts and contents that it names ([`Names`]) |
+//! | `names` | the intent, ask, invocation, wakes, artifacts and contents that it names ([`EventRefs`]) |
 //! | `reads` | how it reads to a person, in one line |
 //!
 //! A type without a row does not exist, and a row that lacks a column does not compile.
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::body::{Asks, EventBody, EventType, Names, Writers, events};
+use crate::body::{Asks, EventBody, EventRefs, EventType, Writers, events};
 use crate::facts::*;
 use crate::observation::Observed;
 use crate::upcast::upcast;
@@ -44,73 +44,73 @@ pub enum Conversation<'e> {
 
 events! {
     "session.created" => SessionCreated, Client, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("session made in {}", cut(fact.workspace.as_deref().unwrap_or("no workspace"), LONG));
     "session.updated" => SessionUpdated, Client, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| match &fact.shell_cwd {
             Some(cwd) => format!("commands run in {} now", cut(cwd, LONG)),
             None => "session changed".to_owned(),
         };
     "session.status_running" => StatusRunning, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |_| "the session runs".to_owned();
     "session.status_idle" => StatusIdle, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("the session is idle: {}", fact.stop_reason.as_str());
     "session.status_rescheduled" => StatusRescheduled, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| match fact.next_due_at {
             Some(at) => format!("the session goes on at {at}"),
             None => "the session goes on by itself".to_owned(),
         };
     "session.status_terminated" => StatusTerminated, Client, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("the session was terminated: {}", cut(&fact.stop_reason, SHORT));
     "session.usage" => SessionUsage, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!(
             "used so far: {} model requests, {} calls, {} tokens in, {} out",
             fact.turns, fact.tool_calls, fact.input_tokens, fact.output_tokens
         );
     "session.error" => SessionError, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("error: {} ({})", cut(&fact.error.message, LONG), cut(&fact.error.retry_status, SHORT));
     "session.forked" => SessionForked, Client, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("forked from {} at event {}", fact.from_session_id, fact.at_seq);
     "session.erased" => SessionErased, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("events {} to {} erased by {}", fact.from_seq, fact.to_seq, cut(&fact.by, SHORT));
     "user.message" => UserMessage, ClientAndOutbox, Input, told,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("said: {}", cut(&text_of(&fact.content), LONG));
     "user.interrupt" => UserInterrupt, Client, Input, told,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| match &fact.note {
             Some(note) => format!("interrupted: {}", cut(note, LONG)),
             None => "interrupted".to_owned(),
         };
     "user.custom_tool_result" => UserCustomToolResult, Client, Input, told,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| {
             let verdict = if fact.is_error { "the client's call failed" } else { "the client's call ended" };
             format!("{verdict}: {}", cut(&text_of(&fact.content), LONG))
         };
     "system.message" => SystemMessage, Client, Input, told,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("the operator said: {}", cut(&text_of(&fact.content), LONG));
     "tool.queued" => ToolQueued, ClientAndOutbox, Input, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("call of {} queued by {}", cut(&fact.name, SHORT), cut(&fact.by, SHORT));
     "input.consumed" => InputConsumed, Holder, Nothing, told,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("{} taken up", count(fact.event_ids.len(), "input"));
     "agent.message" => AgentMessage, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("the model said: {}", cut(&text_of(&fact.content), LONG));
     "agent.custom_tool_use" => CustomToolUse, Outbox, Nothing, told,
-        names |fact| Names { intent: fact.intent_id, ..Names::default() },
+        names |fact| EventRefs { intent: fact.intent_id, ..EventRefs::default() },
         reads |fact| format!("a client is asked to run {}", cut(&fact.name, SHORT));
     "agent.thread_context_compacted" => ContextCompacted, Holder, Nothing, told,
         names |fact| carried(&[&fact.summary]),
@@ -119,10 +119,10 @@ events! {
             format!("events {first} to {last} gave way to a summary")
         };
     "span.started" => SpanStarted, Holder, Nothing, aside,
-        names |fact| Names::wakes(&fact.activation.queued_wake_ids),
+        names |fact| EventRefs::wakes(&fact.activation.queued_wake_ids),
         reads |fact| format!("wake began: {}", cut(&fact.summary, LONG));
     "span.completed" => SpanCompleted, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("wake ended: {}: {}", word(&fact.result), cut(&fact.summary, LONG));
     "span.model_request_start" => ModelRequestStart, Holder, Nothing, told,
         names |fact| {
@@ -137,44 +137,44 @@ events! {
             format!("the model {verb}: {}", cut(&fact.stop, LONG))
         };
     "agent.tool_use" => ToolUse, Outbox, Nothing, aside,
-        names |fact| Names::intent(fact.intent_id),
+        names |fact| EventRefs::intent(fact.intent_id),
         reads |_| "shown to clients".to_owned();
     "agent.tool_result" => ToolResult, Outbox, Nothing, aside,
-        names |fact| Names::intent(fact.intent_id),
+        names |fact| EventRefs::intent(fact.intent_id),
         reads |fact| format!("told to clients: {}", if fact.is_error { "it failed" } else { "ok" });
     "tool.menu" => MenuFrozen, Holder, Nothing, aside,
-        names |fact| Names { contents: vec![fact.hash], ..Names::default() },
+        names |fact| EventRefs { contents: vec![fact.hash], ..EventRefs::default() },
         reads |fact| format!("{} offered, {} hidden", count(fact.count as usize, "tool"), fact.hidden.len());
     "tool.intent" => IntentProposed, Holder, Nothing, told,
-        names |fact| Names::intent(fact.intent_id),
+        names |fact| EventRefs::intent(fact.intent_id),
         reads |fact| format!("proposed: {} {}", cut(&fact.tool, SHORT), cut(&fact.raw_input.to_string(), LONG));
     "tool.lookup" => LookedUp, Holder, Nothing, aside,
-        names |fact| Names::intent(fact.intent_id),
+        names |fact| EventRefs::intent(fact.intent_id),
         reads |fact| match (fact.found, &fact.code) {
             (true, _) => "found".to_owned(),
             (false, Some(code)) => format!("not found: {code}"),
             (false, None) => "not found".to_owned(),
         };
-    "tool.validation" => Checked, Holder, Nothing, aside,
-        names |fact| Names::intent(fact.intent_id),
+    "tool.validation" => InputValidated, Holder, Nothing, aside,
+        names |fact| EventRefs::intent(fact.intent_id),
         reads |fact| {
             let verdict = if fact.ok { "holds" } else { "does not hold" };
             let names = cut(&fact.resolved.join(", "), LONG);
             format!("checked ({}): {verdict} {names}", word(&fact.stage)).trim_end().to_owned()
         };
-    "tool.permission" => Decided, Holder, Nothing, aside,
-        names |fact| Names::intent(fact.intent_id),
+    "tool.permission" => PermissionDecided, Holder, Nothing, aside,
+        names |fact| EventRefs::intent(fact.intent_id),
         reads |fact| format!("decided: {}: {}", word(&fact.decision), cut(&fact.reason, LONG));
-    "tool.permission.asked" => Asked, Holder, Nothing, aside,
+    "tool.permission.asked" => PermissionAsked, Holder, Nothing, aside,
         names |fact| {
             // The diff, and the facts themselves where they are too long for the event.
             let named = ["diff", "whole"].into_iter().filter_map(|name| fact.facts.get(name).cloned());
             let artifacts = named.filter_map(|value| serde_json::from_value(value).ok()).collect();
-            Names { intent: Some(fact.intent_id), artifacts, ..Names::ask(fact.ask_id) }
+            EventRefs { intent: Some(fact.intent_id), artifacts, ..EventRefs::ask(fact.ask_id) }
         },
         reads |fact| format!("asked: {}, until {}", fact.ask_id, fact.expires_at);
-    "tool.permission.replied" => Replied, Client, Input, aside,
-        names |fact| Names::ask(fact.ask_id),
+    "tool.permission.replied" => AskReplied, Client, Input, aside,
+        names |fact| EventRefs::ask(fact.ask_id),
         reads |fact| format!(
             "answered: {} by {} through {}",
             word(&fact.reply),
@@ -182,106 +182,106 @@ events! {
             cut(&fact.channel, SHORT)
         );
     "tool.permission.closed" => AskClosed, Holder, Nothing, aside,
-        names |fact| Names::ask(fact.ask_id),
+        names |fact| EventRefs::ask(fact.ask_id),
         reads |fact| format!("ask closed: {}", word(&fact.state));
     "tool.scheduled" => Scheduled, Holder, Nothing, aside,
-        names |fact| Names { intent: Some(fact.intent_id), ..Names::invocation(fact.plan.invocation_id) },
+        names |fact| EventRefs { intent: Some(fact.intent_id), ..EventRefs::invocation(fact.plan.invocation_id) },
         reads |fact| format!("queued as {}", fact.plan.invocation_id);
-    "tool.invocation.started" => Started, Holder, Nothing, aside,
-        names |fact| Names { intent: Some(fact.intent_id), ..Names::invocation(fact.invocation_id) },
+    "tool.invocation.started" => InvocationStarted, Holder, Nothing, aside,
+        names |fact| EventRefs { intent: Some(fact.intent_id), ..EventRefs::invocation(fact.invocation_id) },
         reads |fact| format!("started {} (attempt {})", fact.invocation_id, fact.attempt);
-    "tool.invocation.progress" => Progressed, Holder, Nothing, aside,
-        names |fact| Names::invocation(fact.invocation_id),
+    "tool.invocation.progress" => InvocationProgressed, Holder, Nothing, aside,
+        names |fact| EventRefs::invocation(fact.invocation_id),
         reads |fact| format!("said: {}", cut(&fact.checkpoint, LONG));
-    "tool.invocation.backgrounded" => Backgrounded, Holder, Nothing, aside,
-        names |fact| Names::invocation(fact.invocation_id),
+    "tool.invocation.backgrounded" => InvocationBackgrounded, Holder, Nothing, aside,
+        names |fact| EventRefs::invocation(fact.invocation_id),
         reads |fact| format!("goes on in the background as {}", fact.task_id);
-    "tool.invocation.completed" => Completed, Holder, Nothing, aside,
-        names |fact| Names { intent: Some(fact.intent_id), ..Names::invocation(fact.invocation_id) },
+    "tool.invocation.completed" => InvocationCompleted, Holder, Nothing, aside,
+        names |fact| EventRefs { intent: Some(fact.intent_id), ..EventRefs::invocation(fact.invocation_id) },
         reads |fact| format!("ended: {} after {}", word(&fact.exit), span(fact.duration_us));
     "tool.artifact.stored" => ArtifactStored, Holder, Nothing, aside,
-        names |fact| Names { intent: fact.intent_id, artifacts: vec![fact.artifact.clone()], ..Names::default() },
+        names |fact| EventRefs { intent: fact.intent_id, artifacts: vec![fact.artifact.clone()], ..EventRefs::default() },
         reads |fact| format!("kept {} bytes as {}", fact.artifact.bytes, fact.artifact.id);
     "tool.observation" => Observed, Holder, Nothing, told,
-        names |fact| Names {
+        names |fact| EventRefs {
             invocation: fact.invocation_id,
             artifacts: fact.artifacts.clone(),
-            ..Names::intent(fact.intent_id)
+            ..EventRefs::intent(fact.intent_id)
         },
         reads |fact| {
             format!("observed: {}: {}{}", fact.code, cut(&fact.summary, LONG), warned_of(&fact.warnings))
         };
-    "tool.recovered" => Recovered, Holder, Nothing, aside,
-        names |fact| Names { intent: Some(fact.intent_id), ..Names::invocation(fact.invocation_id) },
+    "tool.recovered" => CallRecovered, Holder, Nothing, aside,
+        names |fact| EventRefs { intent: Some(fact.intent_id), ..EventRefs::invocation(fact.invocation_id) },
         reads |fact| format!("recovered: {}", cut(&fact.decision, SHORT));
     "tool.invocation.resolved" => InvocationResolved, Client, Nothing, told,
-        names |fact| Names::invocation(fact.invocation_id),
+        names |fact| EventRefs::invocation(fact.invocation_id),
         reads |fact| format!("{} says of {}: {}", cut(&fact.by, SHORT), fact.invocation_id, word(&fact.resolution));
     "tool.verification" => Verification, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("verified ({}): {}: {}", word(&fact.kind), word(&fact.verdict), cut(&fact.target, LONG));
     "final.checked" => FinalChecked, Holder, Nothing, told,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("the answer is {} ({})", word(&fact.verdict), count(fact.claims.len(), "claim"));
     "learning.captured" => LearningCaptured, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("learned: {}", cut(&fact.title, LONG));
     "task.completed" => TaskCompleted, Holder, Nothing, told,
-        names |fact| Names { artifacts: fact.artifacts.clone(), ..Names::intent(fact.intent_id) },
+        names |fact| EventRefs { artifacts: fact.artifacts.clone(), ..EventRefs::intent(fact.intent_id) },
         reads |fact| {
             let warned = warned_of(&fact.warnings);
             format!("{} ended: {}: {}{warned}", fact.task_id, fact.code, cut(&fact.summary, LONG))
         };
     "wake.queued" => WakeQueued, Client, Input, told,
-        names |fact| Names::wakes(&[fact.queued_wake_id]),
+        names |fact| EventRefs::wakes(&[fact.queued_wake_id]),
         reads |fact| format!("wake queued for {}: {}", fact.due_at, cut(&fact.reason, LONG));
     "wake.consumed" => WakeConsumed, Holder, Nothing, told,
-        names |fact| Names::wakes(&fact.queued_wake_ids),
+        names |fact| EventRefs::wakes(&fact.queued_wake_ids),
         reads |fact| format!("{} taken up", count(fact.queued_wake_ids.len(), "queued wake"));
     "wake.cancelled" => WakeCancelled, Client, Nothing, aside,
-        names |fact| Names::wakes(&fact.queued_wake_ids),
+        names |fact| EventRefs::wakes(&fact.queued_wake_ids),
         reads |fact| format!("{} cancelled by {}", count(fact.queued_wake_ids.len(), "wake"), cut(&fact.by, SHORT));
     "grant.created" => GrantCreated, Client, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("remembered as {}", fact.grant_id);
     "grant.revoked" => GrantRevoked, Client, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("{} revoked by {}", fact.grant_id, cut(&fact.by, SHORT));
     "shell.opened" => ShellOpened, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("shell {} opened: {}", fact.shell_id, cut(&fact.shell_path, SHORT));
     "shell.closed" => ShellClosed, Client, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| {
             format!("shell {} closed: {}{}", fact.shell_id, cut(&fact.reason, SHORT), warned_of(&fact.warnings))
         };
     "shell.command_finished" => CommandFinished, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| {
             let CommandRecord { command, args, exit_code, .. } = &fact.command;
             let ended = exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
             format!("{ended}: {}", cut(&format!("{command} {}", args.join(" ")), LONG))
         };
     "variable.set" => VariableSet, Client, Nothing, aside,
-        names |fact| Names { invocation: fact.invocation_id, ..Names::default() },
+        names |fact| EventRefs { invocation: fact.invocation_id, ..EventRefs::default() },
         reads |fact| format!("variable {} set", cut(&fact.name, SHORT));
     "variable.deleted" => VariableDeleted, Client, Nothing, aside,
-        names |fact| Names { invocation: fact.invocation_id, ..Names::default() },
+        names |fact| EventRefs { invocation: fact.invocation_id, ..EventRefs::default() },
         reads |fact| format!("variable {} deleted", cut(&fact.name, SHORT));
     "operator.loss_accepted" => LossAccepted, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("the loss of {} accepted by {}", count(fact.logs.len(), "log end"), cut(&fact.by, SHORT));
     "operator.artifacts_expired" => ArtifactsExpired, Holder, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("{} expired, by {}", count(fact.artifacts.len(), "artifact"), cut(&fact.by, SHORT));
     "ledger.session_created" => LedgerSessionCreated, Outbox, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("{} made", fact.session_id);
     "ledger.checkpoint" => LedgerCheckpoint, Outbox, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("{} is at event {}", fact.session_id, fact.seq);
     "ledger.session_deleted" => LedgerSessionDeleted, Outbox, Nothing, aside,
-        names |_| Names::default(),
+        names |_| EventRefs::default(),
         reads |fact| format!("{} deleted by {}", fact.session_id, cut(&fact.by, SHORT));
 }
 
@@ -328,12 +328,17 @@ fn span(micros: u64) -> String {
 }
 
 /// Contents that are artifacts where they are too large for the event.
-fn carried(contents: &[&Carried]) -> Names {
+fn carried(contents: &[&Carried]) -> EventRefs {
     let artifacts = contents.iter().filter_map(|carried| match carried {
         Carried::Artifact(artifact) => Some(artifact.clone()),
         Carried::Inline(_) => None,
     });
-    Names { artifacts: artifacts.collect(), ..Names::default() }
+    EventRefs { artifacts: artifacts.collect(), ..EventRefs::default() }
+}
+
+/// A newer version of a known type is still JSON. A known type whose stored content is not JSON is damaged.
+fn is_damaged(kind: &EventType, raw: Option<&str>) -> bool {
+    kind.is_known() && raw.is_some_and(|raw| serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err())
 }
 
 /// What a person is told of an event that this program cannot read.
@@ -341,10 +346,7 @@ fn unknown_in_words(kind: &EventType, raw: Option<&str>) -> String {
     match raw {
         _ if !kind.is_known() => format!("{kind} (not known to this program)"),
         None => format!("{kind} (erased)"),
-        // A newer version of a known type is still JSON; what is not JSON is damaged.
-        Some(raw) if serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err() => {
-            format!("{kind}: its content is missing or damaged; `portcullis audit verify` tells more")
-        }
+        Some(raw) if is_damaged(kind, Some(raw)) => format!("{kind}: its content is missing or damaged"),
         Some(_) => format!("{kind} (a version that this program does not read)"),
     }
 }
@@ -403,5 +405,8 @@ mod tests {
         assert!(words("from.the_future", Some("{}")).contains("not known"));
         assert!(words("user.message", None).contains("erased"));
         assert!(words("user.message", Some("{")).contains("damaged"));
+        let damaged = |kind: &'static str, raw| Body::decode(&EventType::known(kind), 99, raw).is_damaged();
+        assert!(damaged("user.message", Some("{")) && !damaged("user.message", None));
+        assert!(!damaged("user.message", Some("{}")) && !damaged("from.the_future", Some("{")));
     }
 }

@@ -7,7 +7,7 @@ use crate::facts::Exit;
 
 /// The call goes on as a task; its observation is in the same append.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Backgrounded {
+pub struct InvocationBackgrounded {
     pub invocation_id: InvocationId,
     pub task_id: TaskId,
     /// Its end wakes the session.

@@ -5,7 +5,7 @@
 
 pub mod context;
 pub mod directive;
-mod live;
+mod live_event;
 mod redrive;
 mod settings;
 pub mod verify;
@@ -13,10 +13,10 @@ mod wake;
 mod worker;
 
 pub use context::BASE_PROMPT;
-pub use live::{Live, Unwatched, Watcher};
-pub use redrive::{CallSeen, Divergence, Redrive, RedriveError, Redriven};
+pub use live_event::{LiveEvent, NoWatcher, Watcher};
+pub use redrive::{CallSeen, Divergence, Redrive, RedriveError, RedriveResult};
 pub use settings::{Guidance, Settings};
-pub use wake::{Extras, FirstLook, Harness, KnownTalks, Limit, NoExtras, Stopped, WakeEnd, Woken};
+pub use wake::{Extras, Harness, KnownTalks, Limit, NoExtras, SuggestedCall, WakeEnd, WakeStop, Woken};
 pub use worker::{
-    Activity, CYCLES, Crew, Journal, POLL, Post, SESSIONS_AT_ONCE, Skip, Worker, WorkerSettings, WorkerStop,
+    Activity, CYCLES, Crew, Journal, POLL, Post, SESSIONS_AT_ONCE, ServeFault, Skip, Worker, WorkerSettings, WorkerStop,
 };

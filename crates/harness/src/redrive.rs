@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Settings;
-use crate::context::{Added, Context, calls_of, media_of, open, said};
+use crate::context::{AddedPart, Context, calls_of, media_of, open, said};
 
 /// Events read at once.
 const PAGE: usize = 1_000;
@@ -66,7 +66,7 @@ pub struct Divergence {
 
 /// What it came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Redriven {
+pub struct RedriveResult {
     /// Answers that were asked for.
     pub requests: u64,
     /// Calls that were the same.
@@ -77,14 +77,14 @@ pub struct Redriven {
 
 /// A line of a stored menu, as far as a model is told of it.
 #[derive(Deserialize)]
-struct Line {
+struct StoredMenuLine {
     name: String,
     definition_version: String,
-    definition: Shown,
+    definition: StoredDefinition,
 }
 
 #[derive(Deserialize)]
-struct Shown {
+struct StoredDefinition {
     description: String,
     input_schema: Value,
 }
@@ -106,7 +106,7 @@ struct Driving<'a> {
     menu: Option<MenuId>,
     /// The request that is answered next was the last of its wake, in which nothing could be called.
     tools_off: bool,
-    done: Redriven,
+    done: RedriveResult,
 }
 
 impl Redrive {
@@ -114,7 +114,7 @@ impl Redrive {
     ///
     /// # Errors
     /// If the log cannot be read, or the model not be asked.
-    pub async fn run(&self) -> Result<Redriven, RedriveError> {
+    pub async fn run(&self) -> Result<RedriveResult, RedriveError> {
         let events = self.events().await?;
         // Intents come after the answer that proposed them: they must be known before it is compared.
         let proposed = events.iter().filter_map(|event| match event.body() {
@@ -131,7 +131,7 @@ impl Redrive {
             read: HashMap::new(),
             menu: None,
             tools_off: false,
-            done: Redriven { requests: 0, calls: 0, last_seq: 0, diverged: None },
+            done: RedriveResult { requests: 0, calls: 0, last_seq: 0, diverged: None },
             drive: self,
         };
         for event in &events {
@@ -168,16 +168,16 @@ impl Driving<'_> {
             Body::MenuFrozen(menu) => drop(self.menus.insert(menu.menu_id, menu.hash)),
             Body::ModelRequestStart(start) => {
                 self.menu = Some(start.menu_id);
-                let added: Vec<Added> = open(&self.shelf, session, &start.context).await?;
+                let added: Vec<AddedPart> = open(&self.shelf, session, &start.context).await?;
                 if let Some(system) = &start.system {
                     let system: String = open(&self.shelf, session, system).await?;
                     self.context.system = Some(system.into());
                 }
-                self.tools_off = added.iter().any(Added::is_last_request);
-                let notes = Added::notes(&added);
+                self.tools_off = added.iter().any(AddedPart::is_last_request);
+                let notes = AddedPart::notes(&added);
                 let parts = added.into_iter().filter_map(|added| match added {
-                    Added::Text(text) => Some(UserPart::Text(text)),
-                    Added::Said(event) => Some(said(&self.said.remove(&event)?)),
+                    AddedPart::Text(text) => Some(UserPart::Text(text)),
+                    AddedPart::Said(event) => Some(said(&self.said.remove(&event)?)),
                 });
                 let parts = parts.collect();
                 self.context.ask(parts, notes);
@@ -293,7 +293,7 @@ impl Driving<'_> {
                 window.slice(0, window.len()).map_err(|_| RedriveError::MenuGone(hash))?
             }
         };
-        let lines: Vec<Line> = serde_json::from_slice(&bytes).map_err(|_| RedriveError::MenuGone(hash))?;
+        let lines: Vec<StoredMenuLine> = serde_json::from_slice(&bytes).map_err(|_| RedriveError::MenuGone(hash))?;
         let versions = lines.iter().map(|line| (line.name.clone(), line.definition_version.clone())).collect();
         let tools = lines
             .into_iter()

@@ -17,7 +17,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::wake::backoff;
-use crate::{Harness, Settings, Stopped, WakeEnd, Woken};
+use crate::{Harness, Settings, WakeEnd, WakeStop, Woken};
 
 /// Sessions that one process runs at once. A wake waits for its model most of the time; what its calls may use together is
 /// bounded elsewhere. More would only make each of them slower.
@@ -90,11 +90,40 @@ pub enum Activity<'a> {
     /// A wake ran. `state` is the session after it.
     Ran { cycle: u64, session: SessionId, end: &'a WakeEnd, state: &'a State },
     /// A session was taken up and no wake ran. `again`: when it is looked at again, where that is known.
-    Skipped { cycle: u64, session: SessionId, reason: Skip, message: Option<&'a str>, again: Option<Timestamp> },
+    Skipped { cycle: u64, session: SessionId, reason: Skip, fault: Option<&'a ServeFault>, again: Option<Timestamp> },
     /// The store cannot be asked for work now. A worker that watches looks again until it can; this is told once.
     StoreFailed { error: &'a StoreError },
     /// It can be asked again.
     StoreBack,
+}
+
+/// What stood in the way of a wake.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServeFault {
+    /// The crew could not open the session; its own words.
+    #[error("{0}")]
+    NotOpened(String),
+    /// The store refused the session or a fact of it.
+    #[error("{0}")]
+    Store(StoreError),
+    /// The task of a call ended without an answer.
+    #[error("{0}")]
+    TaskLost(String),
+}
+
+impl From<StoreError> for ServeFault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<&Halt> for ServeFault {
+    fn from(halt: &Halt) -> Self {
+        match halt {
+            Halt::FenceLost(error) | Halt::PersistFailed(error) => Self::Store(error.clone()),
+            Halt::TaskLost(_) => Self::TaskLost(halt.to_string()),
+        }
+    }
 }
 
 /// Why no wake ran.
@@ -124,13 +153,13 @@ pub struct Worker {
 }
 
 /// What one session came to.
-struct Ended {
+struct ServedSession {
     cycle: u64,
     session: SessionId,
     outcome: Outcome,
 }
 
-impl Ended {
+impl ServedSession {
     fn failed(&self) -> bool {
         matches!(self.outcome, Outcome::Skipped(Skip::WakeFailed, ..))
     }
@@ -138,9 +167,9 @@ impl Ended {
 
 /// What a worker remembers of sessions that it could not run.
 #[derive(Default)]
-struct Known {
+struct SkipMemory {
     /// Skips that were told.
-    told: HashMap<SessionId, (Skip, Option<String>)>,
+    told: HashMap<SessionId, (Skip, Option<ServeFault>)>,
     /// How often in a row each failed.
     streaks: HashMap<SessionId, u32>,
 }
@@ -148,7 +177,7 @@ struct Known {
 enum Outcome {
     /// None if it was told already.
     Ran(Option<Box<(WakeEnd, State)>>),
-    Skipped(Skip, Option<String>, Option<Timestamp>),
+    Skipped(Skip, Option<ServeFault>, Option<Timestamp>),
 }
 
 impl Worker {
@@ -166,7 +195,7 @@ impl Worker {
         stop.cancel();
         let settle = async {
             while let Some(ended) = running.join_next().await {
-                self.tell(ended, &mut Known::default());
+                self.tell(ended, &mut SkipMemory::default());
             }
         };
         if tokio::time::timeout(limits::SHUTDOWN, settle).await.is_err() {
@@ -176,11 +205,15 @@ impl Worker {
         looped
     }
 
-    async fn looped(&self, running: &mut JoinSet<Ended>, stop: &CancellationToken) -> Result<WorkerStop, StoreError> {
+    async fn looped(
+        &self,
+        running: &mut JoinSet<ServedSession>,
+        stop: &CancellationToken,
+    ) -> Result<WorkerStop, StoreError> {
         let settings = &self.settings;
         let most = settings.max_cycles.unwrap_or(if settings.watch { u64::MAX } else { CYCLES });
         let mut changes = self.store.changes();
-        let mut known = Known::default();
+        let mut known = SkipMemory::default();
         // A session that could not be run is no cycle: else a few broken ones would keep the others from being served.
         let (mut cycle, mut failed, mut swept) = (0u64, 0u64, None::<Duration>);
         let mut busy = self.clock.monotonic();
@@ -248,7 +281,7 @@ impl Worker {
         &self,
         room: usize,
         swept: &mut Option<Duration>,
-        known: &mut Known,
+        known: &mut SkipMemory,
     ) -> Result<Vec<(Lease, Duration)>, StoreError> {
         let now = self.clock.monotonic();
         if swept.is_none_or(|at| now.saturating_sub(at) >= SWEEP_EVERY) {
@@ -259,7 +292,7 @@ impl Worker {
     }
 
     /// Leases of due sessions, with the monotonic time from before each was asked for.
-    async fn claim(&self, room: usize, known: &mut Known) -> Result<Vec<(Lease, Duration)>, StoreError> {
+    async fn claim(&self, room: usize, known: &mut SkipMemory) -> Result<Vec<(Lease, Duration)>, StoreError> {
         if room == 0 {
             return Ok(Vec::new());
         }
@@ -291,17 +324,17 @@ impl Worker {
     }
 
     /// A session that is due and that nobody may run is told of once.
-    fn tell_damaged(&self, session: SessionId, error: &StoreError, known: &mut Known) {
-        let skipped = (Skip::WakeFailed, Some(error.to_string()));
+    fn tell_damaged(&self, session: SessionId, error: &StoreError, known: &mut SkipMemory) {
+        let skipped = (Skip::WakeFailed, Some(ServeFault::Store(error.clone())));
         if known.told.get(&session) != Some(&skipped) {
-            let (reason, message) = (skipped.0, skipped.1.as_deref());
-            (self.journal)(Activity::Skipped { cycle: 0, session, reason, message, again: None });
+            let (reason, fault) = (skipped.0, skipped.1.as_ref());
+            (self.journal)(Activity::Skipped { cycle: 0, session, reason, fault, again: None });
             known.told.insert(session, skipped);
         }
     }
 
     /// Tells of it; of a skip only once for a session until its reason changes. Gives whether it could not be run.
-    fn tell(&self, ended: Result<Ended, JoinError>, known: &mut Known) -> bool {
+    fn tell(&self, ended: Result<ServedSession, JoinError>, known: &mut SkipMemory) -> bool {
         let ended = match ended {
             Ok(ended) => ended,
             // Its lease runs out, and whoever comes next settles what it left.
@@ -313,7 +346,7 @@ impl Worker {
             }
         };
         let failed = ended.failed();
-        let Ended { cycle, session, outcome } = ended;
+        let ServedSession { cycle, session, outcome } = ended;
         if failed {
             *known.streaks.entry(session).or_default() += 1;
         } else {
@@ -326,14 +359,14 @@ impl Worker {
                     (self.journal)(Activity::Ran { cycle, session, end, state });
                 }
             }
-            Outcome::Skipped(reason, message, again) => {
-                let skipped = (*reason, message.clone());
+            Outcome::Skipped(reason, fault, again) => {
+                let skipped = (*reason, fault.clone());
                 if known.told.get(&session) == Some(&skipped) {
                     return failed;
                 }
                 known.told.insert(session, skipped);
-                let message = message.as_deref();
-                (self.journal)(Activity::Skipped { cycle, session, reason: *reason, message, again: *again });
+                let fault = fault.as_ref();
+                (self.journal)(Activity::Skipped { cycle, session, reason: *reason, fault, again: *again });
             }
         }
         failed
@@ -347,7 +380,7 @@ impl Worker {
         cycle: u64,
         streak: u32,
         stop: CancellationToken,
-    ) -> impl Future<Output = Ended> + Send + 'static {
+    ) -> impl Future<Output = ServedSession> + Send + 'static {
         let (crew, store, clock) = (Arc::clone(&self.crew), Arc::clone(&self.store), Arc::clone(&self.clock));
         let journal = Arc::clone(&self.journal);
         let (session, fence) = (lease.session, lease.fence);
@@ -357,15 +390,15 @@ impl Worker {
             let ran = |end: &WakeEnd, state: &State| journal(Activity::Ran { cycle, session, end, state });
             let outcome = match attend(&*crew, (lease, asked), &later, &ran, &stop).await {
                 Ok(outcome) => outcome,
-                Err(message) => {
+                Err(fault) => {
                     let later = later();
                     if let Err(error) = store.defer(key, fence, later).await {
                         tracing::warn!(%session, "a session was not given back properly: {error}");
                     }
-                    Outcome::Skipped(Skip::WakeFailed, Some(message), Some(later))
+                    Outcome::Skipped(Skip::WakeFailed, Some(fault), Some(later))
                 }
             };
-            Ended { cycle, session, outcome }
+            ServedSession { cycle, session, outcome }
         }
     }
 }
@@ -377,13 +410,13 @@ async fn attend(
     later: &(impl Fn() -> Timestamp + Sync),
     ran: &(impl Fn(&WakeEnd, &State) + Sync),
     stop: &CancellationToken,
-) -> Result<Outcome, String> {
-    let post = crew.take(lease.session).await?;
-    let held = post.gate.hold(lease, asked, "local").await.map_err(|error| error.to_string())?;
+) -> Result<Outcome, ServeFault> {
+    let post = crew.take(lease.session).await.map_err(ServeFault::NotOpened)?;
+    let held = post.gate.hold(lease, asked, "local").await?;
     let mut outcome = Outcome::Skipped(Skip::Idle, None, None);
     let failed = loop {
         match post.harness.wake(&held, stop).await {
-            Ok(Woken::Executed(end)) if !(held.lost().is_cancelled() && end.stop == Stopped::Broken) => {
+            Ok(Woken::Executed(end)) if !(held.lost().is_cancelled() && end.stop == WakeStop::Broken) => {
                 outcome = Outcome::Ran(match held.has_tasks() {
                     // What it left may hold the session for long.
                     true => {
@@ -411,7 +444,7 @@ async fn attend(
     if matches!(failed, Some(Halt::FenceLost(_))) {
         outcome = Outcome::Skipped(Skip::LeaseLost, None, None);
     } else if let Some(halt) = &failed {
-        outcome = Outcome::Skipped(Skip::WakeFailed, Some(halt.to_string()), Some(later()));
+        outcome = Outcome::Skipped(Skip::WakeFailed, Some(halt.into()), Some(later()));
     }
     // What the log refused it will refuse again in the next moment: never a hot loop (agent-runtime 5.7).
     let again = match &outcome {

@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::http::{HttpClient, HttpSettings};
 use crate::protocol::{Endpoint, Protocol, Quirks, Style, WireFormat};
-use crate::wire::{Body, Ids, Origin, Sending, told_of};
-use crate::{Answer, Failure, Heard, Message, Model, ModelError, ModelName, Request, ToolSpec};
+use crate::wire::{Body, Ids, MediaSending, Origin, told_of};
+use crate::{Answer, DeltaSink, Failure, Message, Model, ModelError, ModelName, Request, ToolSpec};
 
 /// Told once of a model: a server that does not count this time does not count the next time.
 const UNCOUNTED: &str = "the provider did not count the tokens";
@@ -71,14 +71,14 @@ impl HttpModel {
     fn style(&self, request: &Request<'_>) -> Style {
         let Self { origin, protocol, .. } = self;
         let quirks = Quirks(self.quirks.load(Ordering::Relaxed));
-        let media = Sending::of(self.settings.media.unwrap_or_else(|| protocol.sends_media()));
+        let media = MediaSending::of(self.settings.media.unwrap_or_else(|| protocol.sends_media()));
         let media = media.standing(origin, request.conversation, |media| protocol.rendering(media, quirks));
         let origin = origin.standing(request.conversation, &protocol.rendering(media, quirks));
         Style { origin, media, quirks, may_count: !self.told_uncounted.load(Ordering::Relaxed) }
     }
 
     /// Sends one request and reads its answer.
-    async fn send(&self, request: &Request<'_>, heard: Heard<'_>, style: &Style) -> Result<Answer, ModelError> {
+    async fn send(&self, request: &Request<'_>, heard: DeltaSink<'_>, style: &Style) -> Result<Answer, ModelError> {
         let Self { name, settings, origin, protocol, .. } = self;
         let head = protocol.head(&name.id, &settings.extra, request, style);
         let body = Bytes::from(body(self.endpoint, &**protocol, head, request, style));
@@ -101,7 +101,7 @@ impl HttpModel {
         if refused && self.protocol.refuses_parts(&error.message) && style.origin.owns_some(request.conversation) {
             style.origin = style.origin.without_parts();
         } else if style.media.is_refused(error, request.conversation) {
-            style.media = Sending::Refused;
+            style.media = MediaSending::Refused;
         } else {
             return false;
         }
@@ -161,7 +161,7 @@ impl Model for HttpModel {
         self.protocol.dialect().check(&self.name, tools)
     }
 
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
+    async fn ask(&self, request: &Request<'_>, heard: DeltaSink<'_>) -> Result<Answer, ModelError> {
         self.fits(&request.tools)?;
         let mut style = self.style(request);
         let before = style.media;

@@ -69,7 +69,7 @@ pub enum Message {
 #[derive(Debug, Default)]
 pub struct Conversation {
     messages: Vec<Message>,
-    rendered: Mutex<Rendered>,
+    rendered: Mutex<RenderedConversation>,
 }
 
 impl Clone for Conversation {
@@ -80,7 +80,7 @@ impl Clone for Conversation {
 }
 
 #[derive(Debug, Default)]
-struct Rendered {
+struct RenderedConversation {
     wire: String,
     /// Where each message ends in `text`, and whether the newest that is seen there is the user's.
     ends: Vec<(usize, bool)>,
@@ -155,7 +155,7 @@ impl Conversation {
     ) -> T {
         let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
         if rendered.wire != wire {
-            *rendered = Rendered { wire: wire.to_owned(), ..Rendered::default() };
+            *rendered = RenderedConversation { wire: wire.to_owned(), ..RenderedConversation::default() };
         }
         let from = rendered.ends.len();
         for message in &self.messages[from..] {
@@ -183,7 +183,7 @@ fn has_results(message: &Message) -> bool {
     matches!(message, Message::User(parts) if parts.iter().any(|part| matches!(part, UserPart::Result(_))))
 }
 
-impl Rendered {
+impl RenderedConversation {
     fn add(&mut self, element: &[u8]) {
         if !self.text.is_empty() {
             self.text.push(b',');

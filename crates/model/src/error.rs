@@ -80,6 +80,19 @@ impl Failure {
     }
 }
 
+/// A setting that would mend a failure. How it is given is for the program that has the settings to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ModelSetting {
+    /// Neither a model nor a server is named anywhere.
+    ModelOrServer,
+    /// The name of a model.
+    Model,
+    /// The address of a server of one's own.
+    Server,
+    /// The file of a scripted model.
+    Script,
+}
+
 /// A failed request. The message is for a person; it never holds a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -90,12 +103,20 @@ pub struct ModelError {
     pub status: Option<u16>,
     /// What the provider asked us to wait.
     pub retry_after: Option<Duration>,
+    /// The setting to change, where one would mend it.
+    pub setting: Option<ModelSetting>,
 }
 
 impl ModelError {
     /// An error of a class.
     #[must_use]
     pub fn new(failure: Failure, message: impl Into<String>) -> Self {
-        Self { failure, message: message.into(), status: None, retry_after: None }
+        Self { failure, message: message.into(), status: None, retry_after: None, setting: None }
+    }
+
+    /// The same, mended by a setting.
+    #[must_use]
+    pub fn mended_by(self, setting: ModelSetting) -> Self {
+        Self { setting: Some(setting), ..self }
     }
 }

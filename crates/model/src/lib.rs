@@ -31,13 +31,13 @@ mod wire;
 pub use adapter::HttpModel;
 pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
 #[cfg(feature = "http")]
-pub use catalog::{AtHand, Catalog, Chosen, Destination, ModelSettings, key_variables};
+pub use catalog::{AtHand, Catalog, ChosenModel, Destination, ModelSettings, key_variables};
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
-pub use error::{Failure, ModelError};
+pub use error::{Failure, ModelError, ModelSetting};
 #[cfg(feature = "http")]
 pub use http::{HttpLimits, HttpSettings};
 #[cfg(feature = "http")]
 pub use protocol::WireFormat;
-pub use recorded::{Recorded, Recording};
-pub use request::{Heard, Model, ModelName, Request, ToolSpec};
+pub use recorded::{RecordedModel, Recording};
+pub use request::{DeltaSink, Model, ModelName, Request, ToolSpec};
 pub use scripted::Scripted;

@@ -7,8 +7,8 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 
 use crate::catalog::Listing;
-use crate::http::{Place, Reader};
-use crate::wire::{Body, Dialect, Ids, Origin, Sending};
+use crate::http::{ProviderAddress, Reader};
+use crate::wire::{Body, Dialect, Ids, MediaSending, Origin};
 use crate::{HttpSettings, Message, ModelError, ModelName, Request, anthropic, gemini, openai};
 
 /// The formats in which models over HTTP are spoken to.
@@ -51,7 +51,7 @@ impl WireFormat {
 pub(crate) struct Endpoint {
     /// The format's name.
     pub wire: &'static str,
-    pub place: Place,
+    pub place: ProviderAddress,
     /// Where servers list their models.
     pub listing: Option<Listing>,
     /// Whether the settings lead to the provider's own server, which answers nobody without a key.
@@ -92,7 +92,7 @@ pub(crate) struct Style {
     /// Whose parts are sent back.
     pub origin: Origin,
     /// Whether images and documents are sent.
-    pub media: Sending,
+    pub media: MediaSending,
     pub quirks: Quirks,
     /// The server has not shown yet that it does not count tokens.
     pub may_count: bool,
@@ -117,7 +117,7 @@ pub(crate) trait Protocol: fmt::Debug + Send + Sync {
     }
 
     /// The name of what messages are rendered to: two ways of rendering have two names.
-    fn rendering(&self, media: Sending, _quirks: Quirks) -> String {
+    fn rendering(&self, media: MediaSending, _quirks: Quirks) -> String {
         media.word().to_owned()
     }
 

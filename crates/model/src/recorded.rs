@@ -6,8 +6,8 @@
 use async_trait::async_trait;
 
 use crate::{
-    Answer, AnswerPart, Delta, Failure, Heard, Message, Model, ModelError, ModelName, Request, Stop, ToolSpec, Usage,
-    UserPart,
+    Answer, AnswerPart, Delta, DeltaSink, Failure, Message, Model, ModelError, ModelName, Request, Stop, ToolSpec,
+    Usage, UserPart,
 };
 
 /// One recorded answer.
@@ -36,7 +36,7 @@ impl Recording {
 
 /// A model that plays a recording.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct RecordedModel {
     name: ModelName,
     wire: &'static str,
     window: Option<u64>,
@@ -46,7 +46,7 @@ pub struct Recorded {
 /// The wire format of a recording whose model is not known: its opaque parts go nowhere.
 const WIRE: &str = "recorded";
 
-impl Recorded {
+impl RecordedModel {
     /// Plays these answers, as the model of that name.
     #[must_use]
     pub fn new(name: ModelName, answers: Vec<Recording>) -> Self {
@@ -135,7 +135,7 @@ impl Recorded {
 }
 
 #[async_trait]
-impl Model for Recorded {
+impl Model for RecordedModel {
     fn name(&self) -> &ModelName {
         &self.name
     }
@@ -152,7 +152,7 @@ impl Model for Recorded {
         Ok(())
     }
 
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
+    async fn ask(&self, request: &Request<'_>, heard: DeltaSink<'_>) -> Result<Answer, ModelError> {
         let Recording { parts, stop, usage, .. } = self.place(request.conversation.messages())?.clone();
         for part in &parts {
             match part {

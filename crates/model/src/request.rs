@@ -89,7 +89,7 @@ pub struct Request<'a> {
 }
 
 /// Hears an answer while it comes.
-pub type Heard<'a> = &'a (dyn Fn(Delta<'_>) + Send + Sync);
+pub type DeltaSink<'a> = &'a (dyn Fn(Delta<'_>) + Send + Sync);
 
 /// A model.
 #[async_trait]
@@ -113,5 +113,5 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     /// Whatever stood in the way; half an answer is [`Failure::CutOff`].
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError>;
+    async fn ask(&self, request: &Request<'_>, heard: DeltaSink<'_>) -> Result<Answer, ModelError>;
 }

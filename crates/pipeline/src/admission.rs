@@ -31,8 +31,8 @@ pub struct Admission {
     tracked: TaskTrackerToken,
 }
 
-type Ended = Result<(Append, Disposition), Halt>;
-type Path = Pin<Box<dyn Future<Output = Ended> + Send>>;
+type AdmissionResult = Result<(Append, Disposition), Halt>;
+type Path = Pin<Box<dyn Future<Output = AdmissionResult> + Send>>;
 
 impl Admission {
     /// The intent's id.

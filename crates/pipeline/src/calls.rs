@@ -167,7 +167,7 @@ const SEGMENT_CALLS: usize = 64;
 
 /// What may stand in one segment with others of its kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Beside {
+enum SegmentKind {
     Safe,
     /// A client runs it: here it only waits.
     Elsewhere,
@@ -177,13 +177,13 @@ enum Beside {
 /// Cuts a turn into what may run together.
 fn segments(turn: &Turn, proposals: Vec<Proposal>, scheduling: Scheduling) -> Vec<Vec<Proposal>> {
     let mut segments: Vec<Vec<Proposal>> = Vec::new();
-    let mut open = Beside::Nothing;
+    let mut open = SegmentKind::Nothing;
     let mut seen: HashSet<(MessageId, String)> = HashSet::new();
     for proposal in proposals {
         // A repeated call is told from its first by the log, so the first must stand there (`duplicate_call`).
         let fresh = seen.insert((proposal.message_id, proposal.call_id.clone()));
         let beside = beside(turn, &proposal.tool, scheduling);
-        let fits = beside != Beside::Nothing && beside == open && fresh;
+        let fits = beside != SegmentKind::Nothing && beside == open && fresh;
         match segments.last_mut() {
             Some(last) if fits && last.len() < SEGMENT_CALLS => last.push(proposal),
             _ => segments.push(vec![proposal]),
@@ -194,7 +194,7 @@ fn segments(turn: &Turn, proposals: Vec<Proposal>, scheduling: Scheduling) -> Ve
 }
 
 /// A name that is not offered runs nothing, so it may stand beside anything.
-fn beside(turn: &Turn, tool: &str, scheduling: Scheduling) -> Beside {
+fn beside(turn: &Turn, tool: &str, scheduling: Scheduling) -> SegmentKind {
     let entry = turn.offer().entries.iter().find(|(name, _)| name.as_str() == tool).map(|(_, entry)| entry);
     let elsewhere = entry.is_some_and(|entry| entry.executor_id.kind == ExecutorKind::External);
     let safe = entry.is_none_or(|entry| {
@@ -202,8 +202,8 @@ fn beside(turn: &Turn, tool: &str, scheduling: Scheduling) -> Beside {
         semantics.read_only && semantics.concurrency == Concurrency::Safe
     });
     match scheduling {
-        _ if elsewhere => Beside::Elsewhere,
-        Scheduling::Segmented if safe => Beside::Safe,
-        _ => Beside::Nothing,
+        _ if elsewhere => SegmentKind::Elsewhere,
+        Scheduling::Segmented if safe => SegmentKind::Safe,
+        _ => SegmentKind::Nothing,
     }
 }

@@ -28,7 +28,7 @@ use crate::isolation::{Isolated, Isolation};
 use crate::output::evidence::ArtifactShelf;
 use crate::output::quota::Usage;
 use crate::phases::bound::bound;
-use crate::phases::execute::{Ran, execute};
+use crate::phases::execute::{ExecutionEnd, execute};
 use crate::phases::intent::{Intent, Origin, Proposal};
 use crate::phases::lookup::lookup;
 use crate::phases::normalize::normalize;
@@ -43,7 +43,7 @@ use crate::registry::menu::{Offer, Turn};
 use crate::registry::offers::{self, Offers};
 use crate::registry::registrations::{Placement, Registered, Registrar, Registry};
 use crate::sessions::append::Append;
-use crate::sessions::fold_cache::Known;
+use crate::sessions::fold_cache::FoldCache;
 use crate::sessions::grace::Grace;
 use crate::sessions::held_sessions::BaselineBook;
 use crate::sessions::key_queue::KeyLine;
@@ -124,7 +124,7 @@ pub(crate) struct GateInner {
     offers: Offers,
     pub(crate) loops: LoopGuards,
     /// Folds of sessions that were held before.
-    pub(crate) known: Known,
+    pub(crate) known: FoldCache,
 }
 
 impl GateInner {
@@ -235,7 +235,7 @@ impl Gate {
             isolation: OnceLock::new(),
             offers: Offers::default(),
             loops: LoopGuards::default(),
-            known: Known::default(),
+            known: FoldCache::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -459,13 +459,13 @@ pub(crate) async fn pass(
             (facts, ended) => return settle(session, ended, facts).await,
         };
     let ran = match &arrived {
-        Some(result) => Ran::Ended(Box::new(result.raw(invocation))),
+        Some(result) => ExecutionEnd::Ended(Box::new(result.raw(invocation))),
         None => execute(session, invocation).instrument(debug_span!("execute")).await?,
     };
     order.my_turn().await;
     let raw = match ran {
-        Ran::Ended(raw) => *raw,
-        Ran::Away(away) => return Ok(go_on(session, *away, facts)),
+        ExecutionEnd::Ended(raw) => *raw,
+        ExecutionEnd::Away(away) => return Ok(go_on(session, *away, facts)),
     };
     let mut settled = debug_span!("normalize").in_scope(|| normalize(session, raw, &mut facts));
     if let Some(result) = &arrived {

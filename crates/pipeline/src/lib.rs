@@ -23,13 +23,13 @@ mod tasks;
 
 pub use admission::Admission;
 pub use asks::explain::Explained;
-pub use asks::grants::{GrantBook, GrantError, NewGrant, Remembered, Revocation, Terms};
+pub use asks::grants::{GrantBook, GrantError, NewGrant, RememberedGrant, Revocation, Terms};
 pub use asks::path_rules::{OpenPaths, PathRules};
 pub use calls::{Scheduling, Stopping, TurnEnd};
 pub use gate::{Approvals, Disposition, Gate, GateParts, Opened};
 pub use isolation::{Isolated, Isolation};
 pub use output::evidence::{ArtifactShelf, ShelfError};
-pub use output::in_context::InContext;
+pub use output::shown_lines::InContext;
 pub use output::spool::SoFar;
 pub use phases::intent::Proposal;
 pub use phases::step::Halt;
@@ -39,10 +39,10 @@ pub use registry::registrations::{Placement, Registrar, RegistrationError, Regis
 pub use sessions::append::Append;
 pub use sessions::attend::Attended;
 pub use sessions::held_sessions::BaselineBook;
-pub use sessions::queued_call::Sought;
+pub use sessions::queued_call::SoughtCall;
 pub use sessions::runner_facts::folded;
 pub use sessions::session::{Observation, Session};
 pub use tasks::external::{CustomToolError, custom_tools};
 pub use tasks::progress::Progress;
 pub use tasks::shell_book::{Environment, ShellBook, ShellError, ShellSeen};
-pub use tasks::task_book::{Standing, TaskBook, TaskError, TaskSeen};
+pub use tasks::task_book::{TaskBook, TaskError, TaskSeen, TaskStanding};

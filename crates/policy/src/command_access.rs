@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use portcullis_base::{CommandFacts, Risk, RiskSet};
-use portcullis_command::{Analysis, ReadPlan, Redirected, place};
+use portcullis_command::{Analysis, ReadPlan, RedirectedFile, path_text};
 use portcullis_contract::{AccessRequest, Action, Resource, ResourceKind};
 
 use crate::WORKSPACE;
@@ -47,7 +47,7 @@ pub fn line_access(
         };
         out.push(programs.into_iter().fold(request, fed));
     }
-    for Redirected { path, writes } in &analysis.redirections {
+    for RedirectedFile { path, writes } in &analysis.redirections {
         let resource = if analysis.moves() && !path.starts_with('/') {
             // Where it will be is known only when the line runs.
             Resource::opaque(path)
@@ -74,7 +74,7 @@ pub fn plan_access(plan: &ReadPlan, action: &Action, cwd: &str) -> Vec<AccessReq
         out.push(words.fold(AccessRequest::new(action.clone(), first, risk()), AccessRequest::also).reversible());
     }
     let mut places = plan.reads(cwd).into_iter().filter(|named| !named.pattern).map(|named| Resource {
-        inside: place::within(&named.place, WORKSPACE),
+        inside: path_text::within(&named.place, WORKSPACE),
         ..Resource::bare(ResourceKind::Path, named.place, named.raw)
     });
     if let Some(first) = places.next() {
@@ -90,8 +90,8 @@ pub fn lexical(cwd: &str) -> impl Fn(&str) -> Resource + '_ {
         if path.is_empty() || path.split('/').any(|name| name == "..") {
             return Resource::opaque(path);
         }
-        let canonical = place::join(cwd, path);
-        let inside = place::within(&canonical, WORKSPACE);
+        let canonical = path_text::join(cwd, path);
+        let inside = path_text::within(&canonical, WORKSPACE);
         Resource { inside, ..Resource::bare(ResourceKind::Path, canonical, path.to_owned()) }
     }
 }

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use portcullis_base::{GrantId, Risk, fingerprint};
 use portcullis_contract::{AccessRequest, Action, DefaultPolicy, Resource};
 
-use crate::named::{BuiltIn, Classed};
-use crate::restrict::Restricted;
+use crate::restrict::RestrictedForms;
+use crate::special_names::{BuiltIn, SpecialResource};
 use crate::subject::Subject;
-use crate::suggest::{self, Asking};
+use crate::suggest::{self, AskedResource};
 use crate::{
     Allow, Ask, Asker, Decision, Deny, Layer, Policy, ResourcePattern, Rule, RuleEffect, RuleId, RuleRef, Specificity,
 };
 
 /// What speaks for an effect: a rule of the policy, a rule that is built in, or the tool's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Voice {
+enum EffectSource {
     Rule(usize),
     /// A rule whose command may be hidden in what is asked about.
     Hidden(usize),
@@ -24,7 +24,7 @@ enum Voice {
 }
 
 /// The effect on one resource before grants, and whose voice it is.
-type Verdict = (RuleEffect, Voice);
+type Verdict = (RuleEffect, EffectSource);
 
 /// What is known so far about a whole call.
 #[derive(Default)]
@@ -36,7 +36,7 @@ struct Tally<'r> {
     grants: BTreeSet<GrantId>,
     denied: Option<String>,
     allowed: Option<String>,
-    asking: Vec<Asking<'r>>,
+    asking: Vec<AskedResource<'r>>,
 }
 
 impl Policy {
@@ -98,7 +98,7 @@ impl Policy {
                 for (rule, _) in self.matching(&request.action, &subject, asker).into_iter().chain(inside) {
                     if self.rules()[rule].effect == RuleEffect::Deny {
                         ids.insert(self.rules()[rule].id.clone());
-                        reason.get_or_insert_with(|| self.say(Voice::Rule(rule), "denies", request, resource));
+                        reason.get_or_insert_with(|| self.say(EffectSource::Rule(rule), "denies", request, resource));
                     }
                 }
             }
@@ -120,7 +120,7 @@ impl Policy {
 
     fn weigh<'r>(&self, request: &'r AccessRequest, resource: &'r Resource, asker: &Asker<'_>, tally: &mut Tally<'r>) {
         let subject = Subject::of(resource);
-        let classed = Classed::of(request, resource, &subject);
+        let classed = SpecialResource::of(request, resource, &subject);
         let covers = |pattern: &ResourcePattern| {
             pattern.may_allow(&subject) && classed.as_ref().is_none_or(|classed| classed.is_named_by(pattern))
         };
@@ -134,7 +134,7 @@ impl Policy {
                 pool.push((rule, fit));
             }
         }
-        let Restricted { sure, hidden } = self.restricting(&request.action, resource, &subject, asker);
+        let RestrictedForms { sure, hidden } = self.restricting(&request.action, resource, &subject, asker);
         for (rule, fit) in sure {
             if tally.matched.insert(rule) || !pool.iter().any(|hit| hit.0 == rule) {
                 pool.push((rule, fit));
@@ -142,22 +142,22 @@ impl Policy {
         }
         let by_default = tool_default(request, resource, &subject, asker.default);
         let (by_default, nobody) = match &classed {
-            Some(classed) => (by_default.max(RuleEffect::Ask), Voice::BuiltIn(classed.class)),
-            None => (by_default, Voice::ToolDefault),
+            Some(classed) => (by_default.max(RuleEffect::Ask), EffectSource::BuiltIn(classed.class)),
+            None => (by_default, EffectSource::ToolDefault),
         };
         tally.matched.extend(&hidden);
         // A deny is the stricter one, and therefore the one that is named.
         let hidden = hidden.iter().copied().max_by_key(|rule| (self.rules()[*rule].effect, std::cmp::Reverse(*rule)));
         let (effect, voice) = match (self.verdict(&pool, by_default), hidden) {
             (verdict @ (RuleEffect::Deny, _), _) => verdict,
-            (_, Some(rule)) => (RuleEffect::AskPinned, Voice::Hidden(rule)),
-            ((effect, Voice::ToolDefault), None) => (effect, nobody),
+            (_, Some(rule)) => (RuleEffect::AskPinned, EffectSource::Hidden(rule)),
+            ((effect, EffectSource::ToolDefault), None) => (effect, nobody),
             (ruled, None) => ruled,
         };
         match voice {
-            Voice::Rule(_) | Voice::Hidden(_) => {}
-            Voice::BuiltIn(class) => drop(tally.defaults.insert(RuleId::built_in(class.word()))),
-            Voice::ToolDefault => drop(tally.defaults.insert(RuleId::tool_default(request.action.as_str()))),
+            EffectSource::Rule(_) | EffectSource::Hidden(_) => {}
+            EffectSource::BuiltIn(class) => drop(tally.defaults.insert(RuleId::built_in(class.word()))),
+            EffectSource::ToolDefault => drop(tally.defaults.insert(RuleId::tool_default(request.action.as_str()))),
         }
         match effect {
             RuleEffect::Deny => {
@@ -169,9 +169,9 @@ impl Policy {
             RuleEffect::Ask | RuleEffect::AskPinned => {
                 let pinned = effect == RuleEffect::AskPinned;
                 let deciding = match voice {
-                    Voice::Rule(rule) | Voice::Hidden(rule) => self.reference(rule),
-                    Voice::BuiltIn(class) => built_in_reference(&request.action, class),
-                    Voice::ToolDefault => default_reference(&request.action, asker.default),
+                    EffectSource::Rule(rule) | EffectSource::Hidden(rule) => self.reference(rule),
+                    EffectSource::BuiltIn(class) => built_in_reference(&request.action, class),
+                    EffectSource::ToolDefault => default_reference(&request.action, asker.default),
                 };
                 // What is fed was never shown by its words, so that no remembered answer is about it (L33).
                 let granted = asker
@@ -190,8 +190,9 @@ impl Policy {
                         reason.push_str(&format!(": {}", classed.said()));
                     }
                     let action = &request.action;
-                    let denied = matches!(voice, Voice::Hidden(rule) if self.rules()[rule].effect == RuleEffect::Deny);
-                    tally.asking.push(Asking { action, resource, subject, pinned, denied, deciding, reason });
+                    let denied =
+                        matches!(voice, EffectSource::Hidden(rule) if self.rules()[rule].effect == RuleEffect::Deny);
+                    tally.asking.push(AskedResource { action, resource, subject, pinned, denied, deciding, reason });
                 }
             }
         }
@@ -202,7 +203,7 @@ impl Policy {
     /// for the project's rule never answers in the place of another rule's.
     fn verdict(&self, pool: &[(usize, Specificity)], by_default: RuleEffect) -> Verdict {
         let all = self.steps(pool, by_default);
-        let (RuleEffect::Ask, Voice::Rule(rule)) = all else {
+        let (RuleEffect::Ask, EffectSource::Rule(rule)) = all else {
             return all;
         };
         if self.project_trusted() || self.rules()[rule].layer != Layer::Project {
@@ -218,34 +219,34 @@ impl Policy {
     fn steps(&self, pool: &[(usize, Specificity)], by_default: RuleEffect) -> Verdict {
         let first = |effect| {
             let hit = pool.iter().find(|hit| self.rules()[hit.0].effect == effect);
-            hit.map(|hit| (effect, Voice::Rule(hit.0)))
+            hit.map(|hit| (effect, EffectSource::Rule(hit.0)))
         };
         if let Some(verdict) = first(RuleEffect::Deny).or_else(|| first(RuleEffect::AskPinned)) {
             return verdict;
         }
         // The tool's default is a layer like the others: pinned, it cannot be outvoted either (R8).
         if by_default == RuleEffect::AskPinned {
-            return (by_default, Voice::ToolDefault);
+            return (by_default, EffectSource::ToolDefault);
         }
         let rank = |hit: &(usize, Specificity)| (std::cmp::Reverse(self.rules()[hit.0].layer), hit.1);
         let Some(best) = pool.iter().map(rank).max() else {
-            return (by_default, Voice::ToolDefault);
+            return (by_default, EffectSource::ToolDefault);
         };
         let mut top = pool.iter().filter(|hit| rank(hit) == best).map(|hit| hit.0);
         let asks = top.clone().find(|rule| self.rules()[*rule].effect == RuleEffect::Ask);
         match asks.or_else(|| top.next()) {
-            Some(rule) => (self.rules()[rule].effect, Voice::Rule(rule)),
-            None => (by_default, Voice::ToolDefault),
+            Some(rule) => (self.rules()[rule].effect, EffectSource::Rule(rule)),
+            None => (by_default, EffectSource::ToolDefault),
         }
     }
 
-    fn say(&self, voice: Voice, verb: &str, request: &AccessRequest, resource: &Resource) -> String {
+    fn say(&self, voice: EffectSource, verb: &str, request: &AccessRequest, resource: &Resource) -> String {
         let who = match voice {
-            Voice::Rule(rule) => {
+            EffectSource::Rule(rule) => {
                 let Rule { id, source, .. } = &self.rules()[rule];
                 format!("rule `{id}` ({source})")
             }
-            Voice::Hidden(rule) => {
+            EffectSource::Hidden(rule) => {
                 let Rule { id, source, resource: denied, effect, .. } = &self.rules()[rule];
                 let (says, who) = match effect {
                     RuleEffect::Deny => ("denies", "only a person can allow it, no flag and no earlier answer"),
@@ -256,8 +257,8 @@ impl Policy {
                     "rule `{id}` ({source}) {says} {denied}, which {shown} may run without naming it; {who}"
                 );
             }
-            Voice::BuiltIn(class) => format!("the built-in rule `{}`", RuleId::built_in(class.word())),
-            Voice::ToolDefault => "the tool's default".to_owned(),
+            EffectSource::BuiltIn(class) => format!("the built-in rule `{}`", RuleId::built_in(class.word())),
+            EffectSource::ToolDefault => "the tool's default".to_owned(),
         };
         format!("{who} {verb} `{}` on {}", request.action, suggest::shown(resource))
     }

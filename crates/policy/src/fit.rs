@@ -2,8 +2,8 @@
 //! known only when the line runs (tool-contract 13.3, L32).
 
 use crate::ArgvPattern;
-use portcullis_command::marks::{self, Open};
-use portcullis_command::verbs::{Between, Takes, family};
+use portcullis_command::marks::{self, OpenExtent};
+use portcullis_command::verbs::{OptionArity, VerbGap, family};
 use portcullis_command::{base, hides_program};
 
 /// Whether a command is one of those that a rule means.
@@ -37,7 +37,7 @@ impl ArgvPattern {
         if program_key(program) != program_key(self.first()) {
             return Fit::No;
         }
-        let between = Between::of(program);
+        let between = VerbGap::of(program);
         let words = self.words();
         // How well the words of the pattern so far fit what stands before each place.
         let mut reached = vec![Fit::No; form.len() + 3];
@@ -54,11 +54,11 @@ impl ArgvPattern {
                 let Some(written) = form.get(at) else { continue };
                 match marks::of(written) {
                     // Whatever stands there may be the rest of what the rule means.
-                    Some(Open::Many) => {
+                    Some(OpenExtent::Many) => {
                         best = Fit::May;
                         continue;
                     }
-                    Some(Open::One) => {
+                    Some(OpenExtent::One) => {
                         reach(at + 1, Fit::May);
                         reached[at + 1] = reached[at + 1].max(Fit::May);
                         reached[at + 2] = reached[at + 2].max(Fit::May);
@@ -77,9 +77,9 @@ impl ArgvPattern {
                 }
                 // How many words from here on are not the verb: none of these if it is one.
                 let passed: &[usize] = match between.option(written) {
-                    Some(Takes::None) => &[1],
-                    Some(Takes::One) => &[2],
-                    Some(Takes::Either) => &[1, 2],
+                    Some(OptionArity::None) => &[1],
+                    Some(OptionArity::One) => &[2],
+                    Some(OptionArity::Either) => &[1, 2],
                     None if between.any_order() => &[1],
                     None => match between.before(written) {
                         Some(0) => &[1],
@@ -89,7 +89,7 @@ impl ArgvPattern {
                 };
                 for words in passed {
                     // A value that may be several words may hold the verb.
-                    if *words == 2 && form.get(at + 1).is_some_and(|value| marks::of(value) == Some(Open::Many)) {
+                    if *words == 2 && form.get(at + 1).is_some_and(|value| marks::of(value) == Some(OpenExtent::Many)) {
                         best = Fit::May;
                     }
                     reached[at + words] = reached[at + words].max(fit);
@@ -106,7 +106,8 @@ impl ArgvPattern {
             if !self.is_exact() || at == form.len() {
                 return *fit;
             }
-            let open = form.get(at..).is_some_and(|rest| rest.iter().all(|word| marks::of(word) == Some(Open::Many)));
+            let open =
+                form.get(at..).is_some_and(|rest| rest.iter().all(|word| marks::of(word) == Some(OpenExtent::Many)));
             if open { (*fit).min(Fit::May) } else { Fit::No }
         };
         reached.iter().enumerate().map(at_end).max().unwrap_or(Fit::No)

@@ -5,7 +5,7 @@ use std::fmt;
 use portcullis_base::{Timestamp, edits};
 use portcullis_contract::{Action, ResourceKind};
 
-use crate::literal::{Stray, stray};
+use crate::literal::{StrayWord, stray};
 use crate::{ArgvPattern, Layer, PathPattern, ResourcePattern, Rule, RuleEffect, RuleId, RuleSource, Scope, WORKSPACE};
 
 /// Letters by which a misspelt word may differ from the one that was meant.
@@ -60,13 +60,13 @@ impl fmt::Display for Finding {
 /// What rules about one action can match. A tool that a client runs is known to nobody here; a rule that names it with
 /// `mcp_tool` is taken at its word.
 #[derive(Debug, Clone, Copy)]
-pub struct Reach<'a> {
+pub struct ActionReach<'a> {
     pub action: &'a str,
     /// The kinds of resources that are touched under it, and the effects of a rule about such a resource that count.
     pub kinds: &'a [(ResourceKind, &'a [RuleEffect])],
 }
 
-impl Reach<'_> {
+impl ActionReach<'_> {
     fn counts(&self, kind: ResourceKind, effect: RuleEffect) -> bool {
         self.kinds.iter().any(|(known, effects)| *known == kind && effects.contains(&effect))
     }
@@ -74,7 +74,7 @@ impl Reach<'_> {
 
 /// Every finding, in the order of the rules. `actions` are those of the tools there are.
 #[must_use]
-pub fn lint(rules: &[Rule], actions: &[Reach<'_>], now: Timestamp) -> Vec<Finding> {
+pub fn lint(rules: &[Rule], actions: &[ActionReach<'_>], now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, rule) in rules.iter().enumerate() {
         let mut found = |fault| findings.push(Finding { rule: rule.id.clone(), source: rule.source.clone(), fault });
@@ -155,7 +155,7 @@ fn stray_project(project: &str) -> Option<Fault> {
 
 /// The tools that run the words which a rule forbids, or asks about each time, and that neither this rule nor another one
 /// keeps from it.
-fn left_to_others(rule: &Rule, rules: &[Rule], actions: &[Reach<'_>]) -> Option<Fault> {
+fn left_to_others(rule: &Rule, rules: &[Rule], actions: &[ActionReach<'_>]) -> Option<Fault> {
     if rule.effect < RuleEffect::AskPinned || !matches!(rule.resource, ResourcePattern::Argv(_)) {
         return None;
     }
@@ -185,15 +185,15 @@ fn within_reach(pattern: &PathPattern) -> bool {
 fn stray_words(pattern: &ArgvPattern, effect: RuleEffect) -> Option<Fault> {
     let shown = pattern.to_string();
     Some(match stray(pattern, effect)? {
-        Stray::Never(why) => Fault::Literal { pattern: shown, why },
-        Stray::Wildcard(why) => Fault::Wildcard { pattern: shown, why },
+        StrayWord::Never(why) => Fault::Literal { pattern: shown, why },
+        StrayWord::Wildcard(why) => Fault::Wildcard { pattern: shown, why },
     })
 }
 
 /// Why nothing that is done here is of the rule's action and kind, if so.
-fn out_of_reach(rule: &Rule, actions: &[Reach<'_>]) -> Option<Fault> {
+fn out_of_reach(rule: &Rule, actions: &[ActionReach<'_>]) -> Option<Fault> {
     let action = rule.action.to_string();
-    let meant: Vec<&Reach<'_>> =
+    let meant: Vec<&ActionReach<'_>> =
         actions.iter().filter(|known| rule.action.matches(&Action::new(known.action))).collect();
     if meant.is_empty() {
         let nearest =

@@ -15,7 +15,7 @@ const OF_THE_SHELL: [&str; 12] = ["&&", "||", "|", "|&", ";", "&", ">", ">>", "<
 
 /// What is wrong with the words of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stray {
+pub(crate) enum StrayWord {
     /// No command has them.
     Never(String),
     /// Only a command that is spelled with the wildcard itself has them.
@@ -27,11 +27,11 @@ pub(crate) enum Stray {
 /// A wildcard is taken as meant literally in two places. An allow of a whole line (its last word is `$`) is the form in
 /// which an ask offers a rule: every word of it stood in a command. And the words of a program that takes patterns are
 /// patterns for that program.
-pub(crate) fn stray(pattern: &ArgvPattern, effect: RuleEffect) -> Option<Stray> {
+pub(crate) fn stray(pattern: &ArgvPattern, effect: RuleEffect) -> Option<StrayWord> {
     let words = pattern.words();
     let (program, rest) = words.split_first()?;
     if let Some(stray) = no_program(program, rest) {
-        return Some(Stray::Never(stray));
+        return Some(StrayWord::Never(stray));
     }
     let offered = effect == RuleEffect::Allow && pattern.is_exact();
     let takes_patterns = TAKES_PATTERNS.split_whitespace().any(|name| name == family(base(program)));
@@ -40,7 +40,7 @@ pub(crate) fn stray(pattern: &ArgvPattern, effect: RuleEffect) -> Option<Stray> 
     }
     if let Some(at) = rest.iter().position(String::is_empty) {
         let without = shown(words[..=at].to_vec())?;
-        return Some(Stray::Wildcard(format!(
+        return Some(StrayWord::Wildcard(format!(
             "one of its words is empty, and hardly any command has one; write {without}"
         )));
     }
@@ -51,20 +51,20 @@ pub(crate) fn stray(pattern: &ArgvPattern, effect: RuleEffect) -> Option<Stray> 
     let begins_so = shown(words[..at].to_vec())?;
     let bare = word.trim_matches(['*', '?', '.', '…']).is_empty();
     if OF_THE_SHELL.contains(&word.as_str()) {
-        return Some(Stray::Never(format!(
+        return Some(StrayWord::Never(format!(
             "`{word}` is a sign of the shell, and each command of a line is compared by itself; write {begins_so}, and a \
              rule of its own for another command"
         )));
     }
     if bare {
-        return Some(Stray::Never(format!(
+        return Some(StrayWord::Never(format!(
             "`{word}` is no wildcard, for words are compared as they are; to mean anything that begins so, write \
              {begins_so}"
         )));
     }
     let stem = &word[..word.find(WILD).unwrap_or(word.len())];
     let each = shown([&words[..at], &[stem.to_owned()]].concat())?;
-    Some(Stray::Wildcard(format!(
+    Some(StrayWord::Wildcard(format!(
         "`{word}` is no wildcard, for words are compared as they are; to mean anything that begins so, write {begins_so}; \
          else one list for each word that is meant, such as [{each}, …]"
     )))
@@ -134,7 +134,7 @@ fn has_choice(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of(words: &[&str], effect: RuleEffect) -> Option<Stray> {
+    fn of(words: &[&str], effect: RuleEffect) -> Option<StrayWord> {
         let pattern = ArgvPattern::parse(words.iter().map(|word| (*word).to_owned()).collect()).expect("a pattern");
         stray(&pattern, effect)
     }
@@ -153,12 +153,14 @@ mod tests {
             &["curl", "https://*.example.com"],
             &["git", "push", "origin", "*main"],
         ] {
-            let Some(Stray::Wildcard(why)) = of(words, RuleEffect::Deny) else { panic!("{words:?}") };
+            let Some(StrayWord::Wildcard(why)) = of(words, RuleEffect::Deny) else { panic!("{words:?}") };
             assert!(why.contains("write [\""), "{why}");
         }
-        let Some(Stray::Wildcard(why)) = of(&["git", "", "x"], RuleEffect::Deny) else { panic!("found") };
+        let Some(StrayWord::Wildcard(why)) = of(&["git", "", "x"], RuleEffect::Deny) else { panic!("found") };
         assert!(why.ends_with(r#"write ["git"]"#), "{why}");
-        let Some(Stray::Wildcard(why)) = of(&["git", "push", "--force*"], RuleEffect::Deny) else { panic!("found") };
+        let Some(StrayWord::Wildcard(why)) = of(&["git", "push", "--force*"], RuleEffect::Deny) else {
+            panic!("found")
+        };
         assert!(why.contains(r#"write ["git","push"]; else one list"#), "{why}");
         assert!(why.contains(r#"[["git","push","--force"], …]"#), "{why}");
         for words in [
@@ -175,7 +177,7 @@ mod tests {
             &["$HOME/bin/x"],
             &["a&&b"],
         ] {
-            assert!(matches!(of(words, RuleEffect::Deny), Some(Stray::Never(_))), "{words:?}");
+            assert!(matches!(of(words, RuleEffect::Deny), Some(StrayWord::Never(_))), "{words:?}");
         }
     }
 

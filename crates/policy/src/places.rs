@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use crate::named::Hit;
+use crate::special_names::PathMeaning;
 
 /// What sort of program runs a place. It decides how commands are kept from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum PlaceKind {
 
 /// One place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct LaterPlace {
     /// Names of folders and files, in lower case. A `/` at the end says that everything beneath counts too; a `*` that
     /// begins a name stands for any characters.
     pub pattern: &'static str,
@@ -45,14 +45,14 @@ pub struct Place {
     pub why: &'static str,
 }
 
-const fn place(kind: PlaceKind, pattern: &'static str, why: &'static str) -> Place {
-    Place { pattern, kind, why }
+const fn place(kind: PlaceKind, pattern: &'static str, why: &'static str) -> LaterPlace {
+    LaterPlace { pattern, kind, why }
 }
 
 use PlaceKind::{Ci, Git, GitState, Home, Ours, Tool};
 
 /// Every place, at any depth of a tree.
-pub const PLACES: &[Place] = &[
+pub const PLACES: &[LaterPlace] = &[
     place(Ours, ".portcullis/", "Portcullis reads its rules and settings there"),
     place(Ours, ".portcullis-runtime/", "Portcullis keeps its own state there"),
     place(Git, ".git", "it tells git which repository the folder is, and so which configuration and hooks git uses"),
@@ -245,7 +245,7 @@ pub const PLACES: &[Place] = &[
     place(Ci, "cloudbuild.yaml", "Google Cloud Build runs it after a push"),
 ];
 
-impl Place {
+impl LaterPlace {
     /// Its names, outermost first.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &'static str> {
         self.pattern.trim_end_matches('/').split('/').collect::<Vec<_>>().into_iter()
@@ -311,7 +311,7 @@ pub(crate) fn is_name(meant: &str, name: &str) -> bool {
 
 /// The outermost place that a canonical path is, or lies in.
 #[must_use]
-pub fn runs_later(path: &str) -> Option<&'static Place> {
+pub fn runs_later(path: &str) -> Option<&'static LaterPlace> {
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
     let mut all = found(&names);
     all.sort_by_key(|(start, _)| *start);
@@ -319,7 +319,7 @@ pub fn runs_later(path: &str) -> Option<&'static Place> {
 }
 
 /// Every place that the path is or lies in, with the number of the name at which it begins.
-fn found(names: &[&str]) -> Vec<(usize, &'static Place)> {
+fn found(names: &[&str]) -> Vec<(usize, &'static LaterPlace)> {
     let mut out = Vec::new();
     // Nearly no name of a tree begins a place.
     for (start, name) in names.iter().enumerate().filter(|(_, name)| may_begin(name)) {
@@ -341,9 +341,9 @@ fn found(names: &[&str]) -> Vec<(usize, &'static Place)> {
 }
 
 /// What a rule must name to speak of this path: every place that it lies in.
-pub(crate) fn hits(path: &str) -> Vec<Hit> {
+pub(crate) fn hits(path: &str) -> Vec<PathMeaning> {
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
-    let hit = |(start, place): (usize, &'static Place)| Hit {
+    let hit = |(start, place): (usize, &'static LaterPlace)| PathMeaning {
         name: place.pattern,
         why: place.why,
         signs: place.names().enumerate().map(|(at, name)| (start + at, name.trim_start_matches('*'))).collect(),
@@ -352,10 +352,10 @@ pub(crate) fn hits(path: &str) -> Vec<Hit> {
 }
 
 /// The same of a place that only the tree can tell, such as a git folder with another name.
-pub(crate) fn hit_of(place: &'static Place, path: &str) -> Hit {
+pub(crate) fn hit_of(place: &'static LaterPlace, path: &str) -> PathMeaning {
     let depth = path.split('/').filter(|name| !name.is_empty()).count();
     let signs = place.names().filter(|name| *name != ".git").flat_map(|name| (0..depth).map(move |at| (at, name)));
-    Hit { name: place.pattern, why: place.why, signs: signs.collect() }
+    PathMeaning { name: place.pattern, why: place.why, signs: signs.collect() }
 }
 
 #[cfg(test)]
@@ -417,8 +417,8 @@ mod tests {
         for rest in
             ["hooks/pre-commit", "config", "commondir", "info/attributes", "modules/a/b/config", "worktrees/w/x"]
         {
-            assert!(Place::in_git_folder(rest).is_some(), "{rest}");
+            assert!(LaterPlace::in_git_folder(rest).is_some(), "{rest}");
         }
-        assert_eq!(Place::in_git_folder("objects/aa/bb"), None);
+        assert_eq!(LaterPlace::in_git_folder("objects/aa/bb"), None);
     }
 }

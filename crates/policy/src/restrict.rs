@@ -14,14 +14,14 @@ use crate::fit::Fit;
 use crate::index::attached;
 use crate::subject::Subject;
 use crate::{Asker, Layer, Policy, ResourcePattern, Rule, RuleEffect, Specificity};
-use portcullis_command::{self as command, Reads, base, is_assignment, marks, may_be_line, may_hold_command};
+use portcullis_command::{self as command, ProgramReads, base, is_assignment, marks, may_be_line, may_hold_command};
 
 /// Words of a program that nobody knows which are looked at as a line for a shell.
 const LINES_MAX: usize = 16;
 
 /// What rules say of the forms of one resource.
 #[derive(Debug, Default)]
-pub(crate) struct Restricted {
+pub(crate) struct RestrictedForms {
     /// Rules that forbid, or pin an ask, for certain, each once.
     pub(crate) sure: Vec<(usize, Specificity)>,
     /// Rules whose command may be hidden in it.
@@ -33,7 +33,7 @@ struct Search<'a> {
     policy: &'a Policy,
     action: &'a Action,
     asker: &'a Asker<'a>,
-    found: Restricted,
+    found: RestrictedForms,
 }
 
 impl Policy {
@@ -44,8 +44,8 @@ impl Policy {
         resource: &Resource,
         subject: &Subject,
         asker: &Asker<'_>,
-    ) -> Restricted {
-        let mut search = Search { policy: self, action, asker, found: Restricted::default() };
+    ) -> RestrictedForms {
+        let mut search = Search { policy: self, action, asker, found: RestrictedForms::default() };
         match subject {
             _ if !self.index().restricts_commands() => {}
             Subject::Argv(argv) => search.argv(argv, &resource.command),
@@ -141,10 +141,10 @@ impl Search<'_> {
             return;
         }
         match command::reads(form) {
-            Reads::Text => {}
-            Reads::Wraps => words.iter().filter(|word| sets_variable(word)).for_each(|word| self.value(word)),
-            Reads::Values => self.values(words),
-            Reads::Anything => {
+            ProgramReads::Text => {}
+            ProgramReads::Wraps => words.iter().filter(|word| sets_variable(word)).for_each(|word| self.value(word)),
+            ProgramReads::Values => self.values(words),
+            ProgramReads::Anything => {
                 self.tails(words);
                 // What stands behind a shell is a line, and is read as one.
                 let shell = words.iter().position(|word| command::is_shell(base(word)));

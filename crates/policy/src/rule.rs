@@ -150,7 +150,7 @@ pub struct Rule {
 
 /// What a rule means, without its name and place.
 #[derive(Serialize)]
-struct Meaning<'a> {
+struct RuleMeaning<'a> {
     layer: Layer,
     action: &'a str,
     resource: ResourceText,
@@ -163,7 +163,7 @@ impl Rule {
     /// The fingerprint of its meaning. A grant names it, so that any change of the rule voids the grant.
     #[must_use]
     pub fn hash(&self) -> Digest {
-        let meaning = Meaning {
+        let meaning = RuleMeaning {
             layer: self.layer,
             action: self.action.as_str(),
             resource: ResourceText::from(&self.resource),

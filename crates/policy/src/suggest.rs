@@ -18,7 +18,7 @@ const SHOWN_CHARS: usize = 200;
 const EXAMPLES: usize = 3;
 
 /// One resource that an ask is about.
-pub(crate) struct Asking<'r> {
+pub(crate) struct AskedResource<'r> {
     pub(crate) action: &'r Action,
     pub(crate) resource: &'r Resource,
     pub(crate) subject: Subject,
@@ -88,15 +88,16 @@ pub(crate) fn shown(resource: &Resource) -> String {
 ///
 /// None if a part is pinned, opaque, a secret or fed by its line; or if the parts differ in action, kind or deciding
 /// rule: a grant answers one rule and speaks of one kind, so that it could not settle the call.
-pub(crate) fn exactly(asking: &[Asking<'_>]) -> Vec<SuggestedRule> {
+pub(crate) fn exactly(asking: &[AskedResource<'_>]) -> Vec<SuggestedRule> {
     suggestion(asking).into_iter().collect()
 }
 
-fn suggestion(asking: &[Asking<'_>]) -> Option<SuggestedRule> {
+fn suggestion(asking: &[AskedResource<'_>]) -> Option<SuggestedRule> {
     let first = asking.first()?;
-    let key = |ask: &Asking<'_>| -> (RuleId, Digest) { (ask.deciding.id.clone(), ask.deciding.hash) };
-    let together =
-        |ask: &Asking<'_>| !ask.pinned && !ask.resource.fed && ask.action == first.action && key(ask) == key(first);
+    let key = |ask: &AskedResource<'_>| -> (RuleId, Digest) { (ask.deciding.id.clone(), ask.deciding.hash) };
+    let together = |ask: &AskedResource<'_>| {
+        !ask.pinned && !ask.resource.fed && ask.action == first.action && key(ask) == key(first)
+    };
     if !asking.iter().all(together) {
         return None;
     }
@@ -134,7 +135,7 @@ fn push_new(list: &mut Vec<String>, text: String) {
 }
 
 /// One pattern of one kind for every part.
-fn pattern(asking: &[Asking<'_>]) -> Option<ResourcePattern> {
+fn pattern(asking: &[AskedResource<'_>]) -> Option<ResourcePattern> {
     let all = || asking.iter().map(|ask| &ask.subject);
     Some(match &asking.first()?.subject {
         Subject::Path(_) => ResourcePattern::Path(all().map(path).collect::<Option<_>>()?),

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::queue::{Turn, news};
 use crate::replies::Approver;
 use crate::runtime::{Runtime, give_back, give_back_until};
-use crate::{Answer, PendingAsk, RuntimeError};
+use crate::{AskAnswer, PendingAsk, RuntimeError};
 
 /// How a call stands.
 #[derive(Debug, Clone)]
@@ -163,11 +163,11 @@ impl Runtime {
     }
 
     async fn approver_said(&self, ask: AskId, reply: Reply) -> Result<(), RuntimeError> {
-        let mut said = self.reply(ask, Answer::by("approver", reply)).await;
+        let mut said = self.reply(ask, AskAnswer::by("approver", reply)).await;
         if let Err(RuntimeError::Grant(error @ GrantError::NotRemembered { .. })) = said {
             // The yes stands, for this once.
             tracing::warn!(%ask, "{error}");
-            said = self.reply(ask, Answer::by("approver", Reply::AllowOnce)).await;
+            said = self.reply(ask, AskAnswer::by("approver", Reply::AllowOnce)).await;
         }
         match said {
             // Someone else was quicker: their answer counts, and the call goes on by it.

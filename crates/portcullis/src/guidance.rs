@@ -7,7 +7,7 @@ use std::path::Path;
 use portcullis_base::SessionId;
 use portcullis_event::facts::Verdict;
 use portcullis_harness::Guidance;
-use portcullis_sandbox::{FileError, MountTable, Resolved, TreeOwner, open_for_reading, stat};
+use portcullis_sandbox::{FileError, MountTable, ResolvedPlace, TreeOwner, open_for_reading, stat};
 use serde_json::json;
 
 use crate::runtime::Runtime;
@@ -93,7 +93,7 @@ impl Runtime {
 }
 
 /// The beginning of a text, in whole lines if it has any, and how many bytes there are in all.
-fn read_beginning(resolved: &Resolved, most: u64) -> Result<(String, u64), String> {
+fn read_beginning(resolved: &ResolvedPlace, most: u64) -> Result<(String, u64), String> {
     let size = stat(resolved).map_err(|e| e.to_string())?.size;
     let file = open_for_reading(resolved).map_err(|e| e.to_string())?;
     let mut bytes = Vec::new();

@@ -21,13 +21,13 @@ pub enum Refused {
     )]
     NotWaiting(EventId),
     /// More than one waits, and none was named.
-    #[error("several custom calls wait; name one with --request: {}", listed(.0))]
+    #[error("several custom calls wait, and none was named: {}", listed(.0))]
     WhichOne(Vec<EventId>),
     /// A result says something.
     #[error("a result must not be empty; nothing was recorded")]
     Empty,
     /// Its outcome is known, or somebody said already what became of it.
-    #[error("{0} is no call whose outcome is unknown; `portcullis sessions unknown` lists those")]
+    #[error("{0} is no call whose outcome is unknown; nothing was recorded")]
     NotUnknown(InvocationId),
 }
 

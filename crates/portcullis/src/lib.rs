@@ -44,7 +44,7 @@ pub use call::{CallOutcome, RunningCall};
 pub use error::RuntimeError;
 pub use guidance::{GUIDANCE_BYTES, ProjectGuidance, read_project_file};
 pub use ingress::Refused;
-pub use replies::{Answer, PendingAsk, SettledAsk};
+pub use replies::{AskAnswer, PendingAsk, SettledAsk};
 pub use runtime::Runtime;
 
 pub use portcullis_base::{
@@ -54,8 +54,8 @@ pub use portcullis_base::{
 };
 pub use portcullis_contract::{
     AccessRequest, Action, Background, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, EndedCommand,
-    Interrupt, NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind, Semantics,
-    ShellFact, SpoolRef, Stopped, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
+    GateStop, Interrupt, NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind,
+    Semantics, ShellFact, SpoolRef, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
 };
 pub use portcullis_event::Observed;
 pub use portcullis_event::facts::{CustomTool, Exit, Reply, TaskCompleted};
@@ -63,7 +63,7 @@ pub use portcullis_harness as harness;
 pub use portcullis_model as model;
 pub use portcullis_pipeline::{
     Approvals, Attended, Disposition, GrantBook, GrantError, Halt, Observation, Offer, Progress, Registrar,
-    RegistrationError, RegistrationGuard, Remembered, Revocation,
+    RegistrationError, RegistrationGuard, RememberedGrant, Revocation,
 };
 pub use portcullis_policy::{
     Grant, GrantRule, GrantScope, Layer, Policy, PolicyBuilder, PolicyError, Rule, parse_rules,

@@ -1,7 +1,7 @@
 //! What the live parts of a runtime tell a model when its session wakes (agent-runtime 6.7).
 
 use portcullis_event::fold::Shell;
-use portcullis_harness::{Extras, FirstLook};
+use portcullis_harness::{Extras, SuggestedCall};
 use portcullis_pipeline::Session;
 use portcullis_tools::{LiveShell as _, LiveView, ShellKnown, Shells};
 
@@ -23,10 +23,10 @@ impl Extras for LiveNotes {
         shell_busy(&view, |name| offer.entries().any(|(known, _)| known.as_str() == name)).into_iter().collect()
     }
 
-    fn first_look(&self, said: &str, shell: &Shell) -> Option<FirstLook> {
+    fn first_look(&self, said: &str, shell: &Shell) -> Option<SuggestedCall> {
         let known = ShellKnown { last_command: shell.recent().next().is_some(), cwd: shell.cwd() };
-        let portcullis_tools::FirstLook { intent, tool, input } = portcullis_tools::first_look(said, &known)?;
-        Some(FirstLook { intent, tool, input })
+        let portcullis_tools::LookSuggestion { intent, tool, input } = portcullis_tools::first_look(said, &known)?;
+        Some(SuggestedCall { intent, tool, input })
     }
 
     fn context_tool(&self) -> Option<&'static str> {

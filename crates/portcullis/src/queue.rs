@@ -6,7 +6,7 @@ use std::time::Duration;
 use portcullis_base::{AppendId, SessionId, limits};
 use portcullis_event::Actor;
 use portcullis_event::facts::ToolQueued;
-use portcullis_pipeline::{Opened, Session, Sought};
+use portcullis_pipeline::{Opened, Session, SoughtCall};
 use portcullis_store::{Commit, LeaseOwner, StoreError};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -84,7 +84,7 @@ impl Runtime {
         let (event, append) = (draft.id, AppendId::make(&*self.ids, self.clock.now()));
         let mut changes = self.gate.store().changes();
         let committed = self.gate.store().commit(Commit::client(self.key(session), append, vec![draft])).await?;
-        let mut sought = Sought::queued(session, event, committed.events.first().map_or(0, |event| event.seq));
+        let mut sought = SoughtCall::queued(session, event, committed.events.first().map_or(0, |event| event.seq));
         let mut held_by_us = 0;
         loop {
             changes.mark_unchanged();

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId, Timestamp};
-use portcullis_event::facts::{Asked, BY_FLAG, Replied, Reply};
+use portcullis_event::facts::{AskReplied, BY_FLAG, PermissionAsked, Reply};
 use portcullis_event::{Actor, AskState, Body, Event, Observed};
-use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, Sought, Terms};
+use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, SoughtCall, Terms};
 use portcullis_store::{AskFilter, AskRow, Commit, StoreError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -49,7 +49,7 @@ impl PendingAsk {
 
 /// An answer, and where it came from.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct AskAnswer {
     /// Yes or no. `AllowSession` and `AllowSaved` also remember the rule that the ask suggested.
     pub reply: Reply,
     /// Until when it is remembered; without it, until it is revoked.
@@ -66,7 +66,7 @@ pub struct Answer {
     pub parent_process: Option<String>,
 }
 
-impl Answer {
+impl AskAnswer {
     /// An answer through the embedder's own callback.
     #[must_use]
     pub fn by(approver: &str, reply: Reply) -> Self {
@@ -98,7 +98,7 @@ impl Runtime {
     /// # Errors
     /// If the ask is settled or expired, cannot be remembered though the answer says so, or the store fails;
     /// nothing is recorded then.
-    pub async fn reply(&self, ask: AskId, answer: Answer) -> Result<Option<GrantId>, RuntimeError> {
+    pub async fn reply(&self, ask: AskId, answer: AskAnswer) -> Result<Option<GrantId>, RuntimeError> {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
         if answer.channel == BY_FLAG && answer.reply.allows() && self.asked(&row).await?.only_a_person {
             return Err(RuntimeError::OnlyAPerson(ask));
@@ -108,7 +108,7 @@ impl Runtime {
             _ => None,
         };
         let actor = Actor::user(&answer.approver);
-        let fact = Replied {
+        let fact = AskReplied {
             ask_id: ask,
             reply: answer.reply,
             approver: answer.approver.clone(),
@@ -149,7 +149,11 @@ impl Runtime {
     ///
     /// # Errors
     /// Those of [`Runtime::reply`], and if no ask was shown by that event.
-    pub async fn reply_to(&self, tool_use: EventId, answer: Answer) -> Result<(AskId, Option<GrantId>), RuntimeError> {
+    pub async fn reply_to(
+        &self,
+        tool_use: EventId,
+        answer: AskAnswer,
+    ) -> Result<(AskId, Option<GrantId>), RuntimeError> {
         let ask = self.ask_shown_by(tool_use).await?.ok_or(RuntimeError::NothingAsked(tool_use))?;
         Ok((ask, self.reply(ask, answer).await?))
     }
@@ -170,17 +174,17 @@ impl Runtime {
     }
 
     /// What the log says was asked: a row is only a copy of it.
-    async fn asked(&self, row: &AskRow) -> Result<Box<Asked>, RuntimeError> {
+    async fn asked(&self, row: &AskRow) -> Result<Box<PermissionAsked>, RuntimeError> {
         let key = self.key(row.session_id);
         let page = self.gate.store().read(key, row.asked_seq.saturating_sub(1), 1).await?;
         match page.first().map(Event::body) {
-            Some(Body::Asked(asked)) if asked.ask_id == row.ask_id => Ok(asked),
+            Some(Body::PermissionAsked(asked)) if asked.ask_id == row.ask_id => Ok(asked),
             _ => Err(StoreError::NoAsk(row.ask_id).into()),
         }
     }
 
     /// The grant an answer gives.
-    async fn given(&self, row: &AskRow, answer: &Answer) -> Result<NewGrant, RuntimeError> {
+    async fn given(&self, row: &AskRow, answer: &AskAnswer) -> Result<NewGrant, RuntimeError> {
         let asked = self.asked(row).await?;
         let now = self.clock.now();
         let id = GrantId::make(&*self.ids, now);
@@ -230,7 +234,7 @@ impl Runtime {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
         let give_up = wait.map(|wait| self.clock.monotonic() + wait);
         let mut changes = self.gate.store().changes();
-        let mut sought = Sought::intent(row.session_id, row.intent_id, row.asked_seq);
+        let mut sought = SoughtCall::intent(row.session_id, row.intent_id, row.asked_seq);
         let (mut attended, mut ran_here) = (false, false);
         loop {
             changes.mark_unchanged();
@@ -263,7 +267,7 @@ impl Runtime {
         intent: IntentId,
         seq: u64,
     ) -> Result<Option<Observed>, StoreError> {
-        Ok(match self.gate.look_for(&mut Sought::intent(session, intent, seq)).await? {
+        Ok(match self.gate.look_for(&mut SoughtCall::intent(session, intent, seq)).await? {
             Some(Disposition::Settled(observation)) => Some(observation.session_view().clone()),
             _ => None,
         })

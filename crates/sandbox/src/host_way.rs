@@ -18,7 +18,7 @@ const LINKS_MAX: usize = 40;
 
 /// A place beneath a mount.
 #[derive(Debug, Clone)]
-pub struct Spot<'t> {
+pub struct MountSpot<'t> {
     pub mount: &'t Mount,
     /// From the mount to it; empty for the mount itself.
     pub beneath: PathBuf,
@@ -28,16 +28,16 @@ pub struct Spot<'t> {
 #[derive(Debug, Default)]
 pub struct HostWay<'t> {
     /// Each link on the way that lies in a mount. No folder above one is a link.
-    pub links: Vec<Spot<'t>>,
+    pub links: Vec<MountSpot<'t>>,
     /// What stands at its end, and is no link. No folder above it is one. `None` if nothing does, or not in a mount.
-    pub end: Option<Spot<'t>>,
+    pub end: Option<MountSpot<'t>>,
     /// Where something would stand that is not there yet.
-    pub would_be: Option<Spot<'t>>,
+    pub would_be: Option<MountSpot<'t>>,
 }
 
 /// The way from a folder, in which no link lies, along `name`. An absolute name is one of the host, or of the mounts.
 #[must_use]
-pub fn host_way<'t>(table: &'t MountTable, from: &Spot<'t>, name: &Path) -> HostWay<'t> {
+pub fn host_way<'t>(table: &'t MountTable, from: &MountSpot<'t>, name: &Path) -> HostWay<'t> {
     let mut way = HostWay::default();
     let mut at = from.clone();
     let mut todo: VecDeque<OsString> = VecDeque::new();
@@ -96,13 +96,13 @@ pub fn host_way<'t>(table: &'t MountTable, from: &Spot<'t>, name: &Path) -> Host
 /// Puts the steps of `name` in front of what is to do, and gives the first one. `None` if it lies in no mount.
 fn enter<'t>(
     table: &'t MountTable,
-    at: &mut Spot<'t>,
+    at: &mut MountSpot<'t>,
     todo: &mut VecDeque<OsString>,
     name: &Path,
 ) -> Option<Option<OsString>> {
     let name = if name.is_absolute() {
         let (mount, rest) = beneath_a_mount(table, name)?;
-        *at = Spot { mount, beneath: PathBuf::new() };
+        *at = MountSpot { mount, beneath: PathBuf::new() };
         rest
     } else {
         name.to_owned()
@@ -159,11 +159,11 @@ mod tests {
         symlink("nothing", at("dangling")).expect("a link");
         let table = MountTable::workspace(&tree, TreeOwner::PersonsTree).expect("a mount");
         let mount = table.mounts().next().expect("a mount");
-        let root = Spot { mount, beneath: PathBuf::new() };
+        let root = MountSpot { mount, beneath: PathBuf::new() };
         let host = at("a/near/file");
         let goes = |name: &Path| {
             let way = host_way(&table, &root, name);
-            let text = |spot: Spot<'_>| spot.beneath.display().to_string();
+            let text = |spot: MountSpot<'_>| spot.beneath.display().to_string();
             (way.links.into_iter().map(text).collect::<Vec<_>>().join(" "), way.end.map(text))
         };
         for (name, links, end) in [

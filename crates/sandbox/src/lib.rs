@@ -10,7 +10,7 @@
 //!   [`Name`] (never `..`, never with a `/`) in a directory handle, without following links. Links
 //!   are read and walked by [`MountTable::resolve`], so there is no string to compare and no
 //!   moment between a check and an open.
-//! - **What was decided on is what is touched.** A [`Resolved`] is free of links. An action that
+//! - **What was decided on is what is touched.** A [`ResolvedPlace`] is free of links. An action that
 //!   meets a link on the way stops ([`FileError::PathChanged`]): permission was asked for another
 //!   place.
 //! - **No host path leaves.** A [`FileError`] has no field that could hold one.
@@ -19,7 +19,7 @@ mod edit;
 mod error;
 pub mod hand;
 mod handle;
-mod hidden;
+mod hidden_places;
 pub mod host_way;
 mod make_dir;
 pub mod matching;
@@ -48,9 +48,9 @@ pub use read::{
     Attempt, FileContent, FileHash, FileStat, hash_file, identity, open_dir, open_for_reading, read_file, stat,
     would_allow,
 };
-pub use resolve::Resolved;
+pub use resolve::ResolvedPlace;
 pub use small_file::{read_small, read_small_beneath};
 pub use text::{LineEnding, NotText, TextFile};
 pub use vpath::VirtualPath;
 pub use walk::{Entry, PassedOver, Visitor, Walk};
-pub use write::{Expect, Replaced, WritePlan, Written, write_file, write_file_while};
+pub use write::{Expect, ReplacedFile, WritePlan, WrittenFile, write_file, write_file_while};

@@ -1,7 +1,7 @@
 //! Making a directory, beneath its mount and nowhere else.
 
 use crate::parents::{Parents, split};
-use crate::{FileError, Kind, Resolved, VirtualPath};
+use crate::{FileError, Kind, ResolvedPlace, VirtualPath};
 
 /// What was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct MadeDir {
 ///
 /// # Errors
 /// [`FileError::TargetExists`] if something else stands there, and whatever keeps a file from being written there.
-pub fn make_dir(resolved: &Resolved, parents: bool) -> Result<MadeDir, FileError> {
+pub fn make_dir(resolved: &ResolvedPlace, parents: bool) -> Result<MadeDir, FileError> {
     let path = resolved.path();
     let exists = || FileError::TargetExists { path: path.clone() };
     resolved.check_writable()?;

@@ -26,7 +26,7 @@ const ENTRIES_MAX: usize = 5_000_000;
 const BUFFER: usize = 32 << 10;
 
 /// What to look for.
-pub trait Wanted {
+pub trait PlaceMatcher {
     /// Which of the things looked for the place at this canonical virtual path is.
     fn is(&self, path: &str) -> Option<usize>;
     /// Paths of which each match is one, or lies beneath one. Nothing else is walked.
@@ -35,7 +35,7 @@ pub trait Wanted {
 
 /// A file or folder that is one of those.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct MatchedPlace {
     /// The virtual path of its mount.
     pub mount: String,
     /// From there to it; empty for the mount itself.
@@ -48,7 +48,7 @@ pub struct Found {
 
 /// A file with more than one name, one of which is a match or lies in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Linked {
+pub struct LinkedFile {
     /// That name, as a virtual path.
     pub path: String,
     pub object: (u64, u64),
@@ -58,7 +58,7 @@ pub struct Linked {
 ///
 /// # Errors
 /// As [`find`].
-pub fn linked(table: &MountTable, wanted: &impl Wanted) -> io::Result<Vec<Linked>> {
+pub fn linked(table: &MountTable, wanted: &impl PlaceMatcher) -> io::Result<Vec<LinkedFile>> {
     Ok(first(table, wanted)?.linked)
 }
 
@@ -66,7 +66,7 @@ pub fn linked(table: &MountTable, wanted: &impl Wanted) -> io::Result<Vec<Linked
 ///
 /// # Errors
 /// If there is more to look at than a walk takes, or a mount cannot be listed.
-pub fn find(table: &MountTable, wanted: &impl Wanted) -> io::Result<Vec<Found>> {
+pub fn find(table: &MountTable, wanted: &impl PlaceMatcher) -> io::Result<Vec<MatchedPlace>> {
     let mut walk = first(table, wanted)?;
     if !walk.names.is_empty() {
         // Once more, and everywhere: a second name may be anywhere.
@@ -78,7 +78,7 @@ pub fn find(table: &MountTable, wanted: &impl Wanted) -> io::Result<Vec<Found>> 
     Ok(walk.found)
 }
 
-fn first<'w, W: Wanted>(table: &'w MountTable, wanted: &'w W) -> io::Result<Walk<'w, W>> {
+fn first<'w, W: PlaceMatcher>(table: &'w MountTable, wanted: &'w W) -> io::Result<Walk<'w, W>> {
     let mut walk = Walk {
         table,
         wanted: Some(wanted),
@@ -99,18 +99,18 @@ struct Walk<'w, W> {
     table: &'w MountTable,
     /// `None` in the second walk, which looks for other names.
     wanted: Option<&'w W>,
-    found: Vec<Found>,
+    found: Vec<MatchedPlace>,
     /// The places of those.
     known: HashSet<(String, PathBuf)>,
     /// Files with more than one name that are among the finds, by number.
     names: HashMap<u64, Vec<(Identity, usize)>>,
-    linked: Vec<Linked>,
+    linked: Vec<LinkedFile>,
     left: usize,
     buffer: Vec<u8>,
 }
 
 /// Where a walk is.
-struct At<'w> {
+struct WalkPosition<'w> {
     mount: &'w Mount,
     beneath: PathBuf,
     /// Its canonical virtual path, lossy where a name is no text.
@@ -120,7 +120,7 @@ struct At<'w> {
     inside: Option<usize>,
 }
 
-impl At<'_> {
+impl WalkPosition<'_> {
     fn child(&self, name: &OsStr) -> Self {
         Self {
             mount: self.mount,
@@ -132,10 +132,10 @@ impl At<'_> {
     }
 }
 
-impl<'w, W: Wanted> Walk<'w, W> {
+impl<'w, W: PlaceMatcher> Walk<'w, W> {
     fn mount(&mut self, mount: &'w Mount) -> io::Result<()> {
         let path = mount.root().as_str().to_owned();
-        let mut at = At { mount, beneath: PathBuf::new(), path, depth: 0, inside: None };
+        let mut at = WalkPosition { mount, beneath: PathBuf::new(), path, depth: 0, inside: None };
         if !self.leads_on(&at.path) {
             return Ok(());
         }
@@ -148,9 +148,10 @@ impl<'w, W: Wanted> Walk<'w, W> {
         self.folder(&dir, &at)
     }
 
-    fn add(&mut self, at: &At<'_>, which: usize, stat: &Stat) {
+    fn add(&mut self, at: &WalkPosition<'_>, which: usize, stat: &Stat) {
         let object = (stat.st_dev, stat.st_ino);
-        let found = Found { mount: at.mount.root().as_str().to_owned(), beneath: at.beneath.clone(), which, object };
+        let found =
+            MatchedPlace { mount: at.mount.root().as_str().to_owned(), beneath: at.beneath.clone(), which, object };
         if self.known.insert((found.mount.clone(), found.beneath.clone())) {
             self.found.push(found);
         }
@@ -166,7 +167,7 @@ impl<'w, W: Wanted> Walk<'w, W> {
         wanted.anchors().iter().any(|anchor| within(path, anchor) || within(anchor, path))
     }
 
-    fn folder(&mut self, dir: &OwnedFd, at: &At<'_>) -> io::Result<()> {
+    fn folder(&mut self, dir: &OwnedFd, at: &WalkPosition<'_>) -> io::Result<()> {
         for (name, kind, number) in self.list(dir)? {
             self.left = self.left.checked_sub(1).ok_or_else(|| {
                 io::Error::other(format!("there are more than {ENTRIES_MAX} files and folders to look at"))
@@ -186,7 +187,7 @@ impl<'w, W: Wanted> Walk<'w, W> {
         Ok(())
     }
 
-    fn file(&mut self, dir: &OwnedFd, here: &At<'_>, number: u64) {
+    fn file(&mut self, dir: &OwnedFd, here: &WalkPosition<'_>, number: u64) {
         let name = here.beneath.file_name().unwrap_or_default();
         let Some(wanted) = self.wanted else {
             // A folder lists the number of what stands at a name; whether it is that very file, only a look tells.
@@ -210,18 +211,18 @@ impl<'w, W: Wanted> Walk<'w, W> {
             self.add(here, which, &stat);
         }
         if stat.st_nlink > 1 {
-            self.linked.push(Linked { path: here.path.clone(), object: (stat.st_dev, stat.st_ino) });
+            self.linked.push(LinkedFile { path: here.path.clone(), object: (stat.st_dev, stat.st_ino) });
             self.names.entry(stat.st_ino).or_default().push((Identity::of(&stat), which));
         }
     }
 
     /// Whether a folder above it is a find.
-    fn is_covered(&self, here: &At<'_>) -> bool {
+    fn is_covered(&self, here: &WalkPosition<'_>) -> bool {
         let mount = here.mount.root().as_str();
         self.found.iter().any(|found| found.mount == mount && here.beneath.starts_with(&found.beneath))
     }
 
-    fn enter(&mut self, above: &OwnedFd, here: &At<'_>) -> io::Result<()> {
+    fn enter(&mut self, above: &OwnedFd, here: &WalkPosition<'_>) -> io::Result<()> {
         let name = here.beneath.file_name().unwrap_or_default();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let which = here.inside.or_else(|| self.wanted.and_then(|wanted| wanted.is(&here.path)));
@@ -237,7 +238,8 @@ impl<'w, W: Wanted> Walk<'w, W> {
         }
         let closed = match opened {
             Ok(dir) if here.depth < DEPTH_MAX => {
-                let at = At { inside: which, beneath: here.beneath.clone(), path: here.path.clone(), ..*here };
+                let at =
+                    WalkPosition { inside: which, beneath: here.beneath.clone(), path: here.path.clone(), ..*here };
                 return self.folder(&dir, &at);
             }
             Ok(_) => true,

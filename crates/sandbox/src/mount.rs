@@ -12,8 +12,8 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::handle::Identity;
-use crate::hidden::Hidden;
-use crate::{FileError, Name, Resolved, VirtualPath};
+use crate::hidden_places::HiddenPlaces;
+use crate::{FileError, Name, ResolvedPlace, VirtualPath};
 
 /// Configuration and rules of a workspace: readable, never the agent's to change.
 pub const CONFIG_DIR: &str = ".portcullis";
@@ -185,7 +185,7 @@ impl fmt::Debug for Mount {
 #[derive(Debug, Clone, Default)]
 pub struct MountTable {
     mounts: Vec<Arc<Mount>>,
-    hidden: Hidden,
+    hidden: HiddenPlaces,
 }
 
 impl MountTable {
@@ -232,13 +232,13 @@ impl MountTable {
         self.mounts.iter().map(AsRef::as_ref)
     }
 
-    /// Finds the place `raw` names: see [`Resolved`]. Looks at metadata only and opens no content
+    /// Finds the place `raw` names: see [`ResolvedPlace`]. Looks at metadata only and opens no content
     /// (L37).
-    pub fn resolve(&self, raw: &str) -> Result<Resolved, FileError> {
+    pub fn resolve(&self, raw: &str) -> Result<ResolvedPlace, FileError> {
         crate::resolve::resolve(self, raw)
     }
 
-    pub(crate) fn hidden(&self) -> &Hidden {
+    pub(crate) fn hidden(&self) -> &HiddenPlaces {
         &self.hidden
     }
 

@@ -6,11 +6,11 @@ use rustix::io::Errno;
 
 use crate::handle::{Identity, open_child_dir, reopen_dir};
 use crate::resolve::walk_error;
-use crate::{FileError, Kind, Mount, Name, Resolved, TreeOwner, VirtualPath};
+use crate::{FileError, Kind, Mount, Name, ResolvedPlace, TreeOwner, VirtualPath};
 
 /// The directory `names` beneath the mount of `resolved`. Meeting a link means that the path is no
 /// longer the one that was resolved.
-pub(crate) fn open_beneath(resolved: &Resolved, names: &[Name]) -> Result<Dir, FileError> {
+pub(crate) fn open_beneath(resolved: &ResolvedPlace, names: &[Name]) -> Result<Dir, FileError> {
     let mount = resolved.mount();
     resolved.hidden().check_mount(mount)?;
     let mut path = mount.root().clone();
@@ -25,7 +25,7 @@ pub(crate) fn open_beneath(resolved: &Resolved, names: &[Name]) -> Result<Dir, F
 }
 
 /// The directory of the resolved file and its name there; a mount's root is no file.
-pub(crate) fn split(resolved: &Resolved) -> Result<(&[Name], &Name), FileError> {
+pub(crate) fn split(resolved: &ResolvedPlace) -> Result<(&[Name], &Name), FileError> {
     resolved.names().split_last().map(|(name, above)| (above, name)).ok_or_else(|| FileError::WrongKind {
         path: resolved.path().clone(),
         wanted: Kind::File,
@@ -37,14 +37,14 @@ pub(crate) fn split(resolved: &Resolved) -> Result<(&[Name], &Name), FileError> 
 /// [`Parents::keep`], it takes its empty directories away again.
 pub(crate) struct Parents<'r> {
     pub(crate) dir: Dir,
-    resolved: &'r Resolved,
+    resolved: &'r ResolvedPlace,
     mount: &'r Mount,
     names: &'r [Name],
     identity: Identity,
-    made: Vec<Made>,
+    made: Vec<MadeFolder>,
 }
 
-struct Made {
+struct MadeFolder {
     above: Dir,
     name: Name,
     path: VirtualPath,
@@ -53,7 +53,7 @@ struct Made {
 impl<'r> Parents<'r> {
     /// Opens the directory of `resolved`, making what is missing if `create`. Refuses to pass
     /// through the configuration directory under any name it may have.
-    pub(crate) fn open(resolved: &'r Resolved, create: bool) -> Result<Self, FileError> {
+    pub(crate) fn open(resolved: &'r ResolvedPlace, create: bool) -> Result<Self, FileError> {
         let mount = resolved.mount();
         let (names, _) = split(resolved)?;
         resolved.hidden().check_mount(mount)?;
@@ -101,7 +101,7 @@ impl<'r> Parents<'r> {
         match rustix::fs::mkdirat(&self.dir, name.as_str(), mode) {
             Ok(()) => {
                 let above = self.dir.try_clone().map_err(|e| FileError::io(path, e))?;
-                self.made.push(Made { above, name: name.clone(), path: path.clone() });
+                self.made.push(MadeFolder { above, name: name.clone(), path: path.clone() });
                 Ok(())
             }
             // Another writer made it first; it is theirs to keep.

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Stat};
 
 use crate::handle::{Entry, Identity, kind_of, look, mode_of, mtime_of, open_file, reopen_dir, size_of};
 use crate::parents::{open_beneath, split};
-use crate::{FileError, Kind, Resolved, VirtualPath};
+use crate::{FileError, Kind, ResolvedPlace, VirtualPath};
 
 /// What the file system says of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,13 +50,13 @@ impl FileStat {
 }
 
 /// Looks at the place without opening it, whatever its kind.
-pub fn stat(resolved: &Resolved) -> Result<FileStat, FileError> {
+pub fn stat(resolved: &ResolvedPlace) -> Result<FileStat, FileError> {
     look_at(resolved).map(|stat| FileStat::of(&stat))
 }
 
 /// What tells the object at a place from any other that could stand there. A folder keeps its own while its entries come
 /// and go; a file has another one after every change of its content.
-pub fn identity(resolved: &Resolved) -> Result<String, FileError> {
+pub fn identity(resolved: &ResolvedPlace) -> Result<String, FileError> {
     let stat = look_at(resolved)?;
     let object = format!("{}:{}", stat.st_dev, stat.st_ino);
     Ok(match kind_of(&stat) {
@@ -68,7 +68,7 @@ pub fn identity(resolved: &Resolved) -> Result<String, FileError> {
     })
 }
 
-fn look_at(resolved: &Resolved) -> Result<Stat, FileError> {
+fn look_at(resolved: &ResolvedPlace) -> Result<Stat, FileError> {
     let path = resolved.path();
     let Some((name, above)) = resolved.names().split_last() else {
         resolved.hidden().check_mount(resolved.mount())?;
@@ -87,7 +87,7 @@ fn look_at(resolved: &Resolved) -> Result<Stat, FileError> {
 
 /// The directory, opened for listing. What is opened in it stays beneath it: [`Dir`] sees to that.
 /// It knows nothing of hidden folders: what a listing finds is opened by its path, through the table.
-pub fn open_dir(resolved: &Resolved) -> Result<Dir, FileError> {
+pub fn open_dir(resolved: &ResolvedPlace) -> Result<Dir, FileError> {
     let path = resolved.path();
     match stat(resolved)?.kind {
         Kind::Directory => {}
@@ -98,13 +98,13 @@ pub fn open_dir(resolved: &Resolved) -> Result<Dir, FileError> {
 }
 
 /// The whole file, if it has at most `max_bytes`.
-pub fn read_file(resolved: &Resolved, max_bytes: u64) -> Result<FileContent, FileError> {
+pub fn read_file(resolved: &ResolvedPlace, max_bytes: u64) -> Result<FileContent, FileError> {
     let (file, stat) = open(resolved)?;
     read_opened(&file, &stat, max_bytes, resolved.path())
 }
 
 /// The file, opened for reading, to be handed to a program as it is: what was checked is what it reads.
-pub fn open_for_reading(resolved: &Resolved) -> Result<File, FileError> {
+pub fn open_for_reading(resolved: &ResolvedPlace) -> Result<File, FileError> {
     open(resolved).map(|(file, _)| file)
 }
 
@@ -119,7 +119,7 @@ pub enum Attempt {
 }
 
 /// Whether an attempt would be let through, without making it.
-pub fn would_allow(resolved: &Resolved, attempt: Attempt) -> Result<bool, FileError> {
+pub fn would_allow(resolved: &ResolvedPlace, attempt: Attempt) -> Result<bool, FileError> {
     stat(resolved)?;
     if attempt == Attempt::Write && resolved.check_writable().is_err() {
         return Ok(false);
@@ -140,14 +140,14 @@ pub fn would_allow(resolved: &Resolved, attempt: Attempt) -> Result<bool, FileEr
 }
 
 /// Hashes the file without holding it in memory.
-pub fn hash_file(resolved: &Resolved) -> Result<FileHash, FileError> {
+pub fn hash_file(resolved: &ResolvedPlace) -> Result<FileHash, FileError> {
     let (mut file, stat) = open(resolved)?;
     let mut writer = DigestWriter::default();
     let size = io::copy(&mut file, &mut writer).map_err(|e| FileError::io(resolved.path(), e))?;
     Ok(FileHash { sha256: writer.finish(), size, mtime: mtime_of(&stat) })
 }
 
-fn open(resolved: &Resolved) -> Result<(File, Stat), FileError> {
+fn open(resolved: &ResolvedPlace) -> Result<(File, Stat), FileError> {
     let (above, name) = split(resolved)?;
     let dir = open_beneath(resolved, above)?;
     let (file, stat) = open_file(&dir, name, false, resolved.path())?;

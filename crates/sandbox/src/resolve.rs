@@ -11,7 +11,7 @@ use cap_std::fs::Dir;
 use rustix::io::Errno;
 
 use crate::handle::{Entry, Identity, kind_of, look, open_child_dir};
-use crate::hidden::Hidden;
+use crate::hidden_places::HiddenPlaces;
 use crate::name::{Step, steps};
 use crate::parents::open_beneath;
 use crate::vpath::WORKSPACE;
@@ -28,7 +28,7 @@ const DEPTH_MAX: usize = 256;
 ///
 /// It is a name, not a right: every action opens it again from the mount's handle.
 #[derive(Debug, Clone)]
-pub struct Resolved {
+pub struct ResolvedPlace {
     mount: Arc<Mount>,
     names: Vec<Name>,
     path: VirtualPath,
@@ -36,10 +36,10 @@ pub struct Resolved {
     /// The object, if it is a file with more than one name.
     linked: Option<(u64, u64)>,
     also: Vec<VirtualPath>,
-    hidden: Hidden,
+    hidden: HiddenPlaces,
 }
 
-impl Resolved {
+impl ResolvedPlace {
     /// The canonical virtual path: key of locks, rules and baselines.
     #[must_use]
     pub fn path(&self) -> &VirtualPath {
@@ -78,7 +78,7 @@ impl Resolved {
         &self.also
     }
 
-    pub(crate) fn hidden(&self) -> &Hidden {
+    pub(crate) fn hidden(&self) -> &HiddenPlaces {
         &self.hidden
     }
 
@@ -101,7 +101,7 @@ impl Resolved {
     }
 }
 
-pub(crate) fn resolve(table: &MountTable, raw: &str) -> Result<Resolved, FileError> {
+pub(crate) fn resolve(table: &MountTable, raw: &str) -> Result<ResolvedPlace, FileError> {
     if raw.contains('\0') {
         return Err(PathFault::Nul.into());
     }
@@ -175,7 +175,7 @@ impl<'t> Walk<'t> {
         Ok(Self::in_mount(table, mount, todo))
     }
 
-    fn run(mut self) -> Result<Resolved, FileError> {
+    fn run(mut self) -> Result<ResolvedPlace, FileError> {
         self.table.hidden().check_mount(&self.mount)?;
         while let Some(step) = self.todo.pop_front() {
             match step {
@@ -190,12 +190,12 @@ impl<'t> Walk<'t> {
         Ok(self.done(Some(Kind::Directory)))
     }
 
-    fn done(self, kind: Option<Kind>) -> Resolved {
+    fn done(self, kind: Option<Kind>) -> ResolvedPlace {
         let path = self.path();
         let mut also = self.also;
         also.retain(|other| *other != path);
         let hidden = self.table.hidden().clone();
-        Resolved { mount: self.mount, names: self.names, path, kind, linked: self.linked, also, hidden }
+        ResolvedPlace { mount: self.mount, names: self.names, path, kind, linked: self.linked, also, hidden }
     }
 
     fn path(&self) -> VirtualPath {

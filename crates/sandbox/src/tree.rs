@@ -45,7 +45,7 @@ pub fn is_git_folder(holds: impl Fn(&str) -> bool) -> bool {
 
 /// Something that was looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sighted {
+pub struct SightedEntry {
     /// The virtual path of its mount.
     pub mount: String,
     /// From there to it; empty for the mount itself.
@@ -62,7 +62,7 @@ pub struct Sighted {
 pub struct TreeIndex {
     /// Whether somebody looks for this name.
     wanted: fn(&OsStr) -> bool,
-    trees: Mutex<Vec<(String, Folder)>>,
+    trees: Mutex<Vec<(String, ListedFolder)>>,
 }
 
 impl TreeIndex {
@@ -82,13 +82,13 @@ impl TreeIndex {
     ///
     /// # Errors
     /// If a mount cannot be listed.
-    pub fn look(&self, table: &MountTable) -> io::Result<Vec<Sighted>> {
+    pub fn look(&self, table: &MountTable) -> io::Result<Vec<SightedEntry>> {
         let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = Vec::new();
         for mount in table.mounts() {
             let root = mount.root().as_str();
             let known = trees.iter().position(|(known, _)| known == root).map(|at| trees.swap_remove(at).1);
-            let mut look = Look {
+            let mut look = TreeListing {
                 wanted: self.wanted,
                 mount,
                 root: mount.dir().as_fd().try_clone_to_owned()?,
@@ -159,25 +159,25 @@ impl Stamp {
 }
 
 /// A folder that was listed.
-struct Folder {
+struct ListedFolder {
     /// None if it must be listed again.
     stamp: Option<Stamp>,
     wanted: Vec<(OsString, Kind)>,
-    folders: Vec<(OsString, Folder)>,
+    folders: Vec<(OsString, ListedFolder)>,
     git: bool,
     has_unseen: bool,
 }
 
-struct Look<'m> {
+struct TreeListing<'m> {
     wanted: fn(&OsStr) -> bool,
     mount: &'m Mount,
     root: OwnedFd,
     buffer: Vec<u8>,
 }
 
-impl Look<'_> {
+impl TreeListing<'_> {
     /// The folder as it is now. `None` if it is not there, or cannot be listed.
-    fn folder(&mut self, known: Option<Folder>, at: &mut PathBuf, depth: usize) -> Option<Folder> {
+    fn folder(&mut self, known: Option<ListedFolder>, at: &mut PathBuf, depth: usize) -> Option<ListedFolder> {
         let here = if depth == 0 { Path::new(".") } else { at.as_path() };
         let mut folder = match known {
             Some(known) if known.stamp.is_some() && known.stamp == self.stamp(here) => known,
@@ -193,7 +193,7 @@ impl Look<'_> {
             // The kernel opens no longer path, and says for ever that it does not.
             folder.has_unseen |= at.as_os_str().len() >= PATH_BYTES;
             // One that cannot be listed now may be opened later, which its own folder does not tell.
-            let now = self.folder(Some(known), at, depth + 1).unwrap_or_else(Folder::unseen);
+            let now = self.folder(Some(known), at, depth + 1).unwrap_or_else(ListedFolder::unseen);
             folder.folders.push((name, now));
             at.pop();
         }
@@ -215,13 +215,13 @@ impl Look<'_> {
     }
 
     /// Lists a folder. What is known of the folders in it is kept for them to be compared with.
-    fn list(&mut self, place: &Path, known: Option<Folder>) -> Option<Folder> {
+    fn list(&mut self, place: &Path, known: Option<ListedFolder>) -> Option<ListedFolder> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let dir = self.open(place).ok()?;
         let stamp = Stamp::of(&rustix::fs::fstat(&dir).ok()?);
-        let mut before: HashMap<OsString, Folder> =
+        let mut before: HashMap<OsString, ListedFolder> =
             known.map(|known| known.folders.into_iter().collect()).unwrap_or_default();
-        let mut folder = Folder {
+        let mut folder = ListedFolder {
             stamp: stamp.is_sure(now).then_some(stamp),
             wanted: Vec::new(),
             folders: Vec::new(),
@@ -257,7 +257,7 @@ impl Look<'_> {
             }
             // In a git folder nobody works; what decides there is looked for by its names.
             if kind == Kind::Directory && !of_git {
-                let known = before.remove(name).unwrap_or_else(Folder::unseen);
+                let known = before.remove(name).unwrap_or_else(ListedFolder::unseen);
                 folder.folders.push((name.to_owned(), known));
             }
         }
@@ -268,9 +268,9 @@ impl Look<'_> {
         Some(folder)
     }
 
-    fn gather(&self, folder: &Folder, at: &mut PathBuf, out: &mut Vec<Sighted>) {
+    fn gather(&self, folder: &ListedFolder, at: &mut PathBuf, out: &mut Vec<SightedEntry>) {
         let mut add = |beneath: PathBuf, kind, git, has_unseen| {
-            out.push(Sighted { mount: self.mount.root().as_str().to_owned(), beneath, kind, git, has_unseen });
+            out.push(SightedEntry { mount: self.mount.root().as_str().to_owned(), beneath, kind, git, has_unseen });
         };
         if folder.has_unseen {
             add(at.clone(), Kind::Directory, false, true);
@@ -289,7 +289,7 @@ impl Look<'_> {
     }
 }
 
-impl Folder {
+impl ListedFolder {
     fn unseen() -> Self {
         Self { stamp: None, wanted: Vec::new(), folders: Vec::new(), git: false, has_unseen: false }
     }
@@ -319,7 +319,7 @@ mod tests {
 
     /// Looks until no folder would be listed again.
     fn until_believed(index: &TreeIndex, table: &MountTable) {
-        fn is_believed(folder: &Folder) -> bool {
+        fn is_believed(folder: &ListedFolder) -> bool {
             folder.stamp.is_some() && folder.folders.iter().all(|(_, inside)| is_believed(inside))
         }
         loop {

@@ -17,7 +17,7 @@ use crate::handle::{Entry, Identity, look, mode_of, mtime_of, open_file, reopen_
 use crate::parents::{Parents, split};
 use crate::read::read_opened;
 use crate::temp::Temp;
-use crate::{FileContent, FileError, Name, Resolved, TreeOwner, VirtualPath};
+use crate::{FileContent, FileError, Name, ResolvedPlace, TreeOwner, VirtualPath};
 
 /// What must be at the path for the write to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,11 +40,11 @@ pub struct WritePlan<'c> {
 /// The handles of a file that was replaced. With the last of them the file system gives its blocks
 /// back, which can take as long as the write did: drop it where nobody waits.
 #[derive(Debug, Default)]
-pub struct Replaced(#[expect(dead_code, reason = "held to be dropped")] Vec<File>);
+pub struct ReplacedFile(#[expect(dead_code, reason = "held to be dropped")] Vec<File>);
 
 /// A write that happened.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenFile {
     /// What it replaced.
     pub before: Option<FileContent>,
     pub sha256: Digest,
@@ -56,7 +56,7 @@ pub struct Written {
     /// Whether the disk confirmed the new name. Without it the file is written and a power cut may
     /// still bring the old one back.
     pub synced: bool,
-    pub replaced: Replaced,
+    pub replaced: ReplacedFile,
 }
 
 /// How long a writer waits for others in the same directory; they hold the lock for one hash and
@@ -68,17 +68,17 @@ const SET_ID: u32 = 0o6000;
 
 /// Writes the file. On an error nothing has changed and nothing is left behind, except after
 /// [`FileError::Torn`].
-pub fn write_file(resolved: &Resolved, plan: &WritePlan<'_>) -> Result<Written, FileError> {
+pub fn write_file(resolved: &ResolvedPlace, plan: &WritePlan<'_>) -> Result<WrittenFile, FileError> {
     write_file_while(resolved, plan, || ()).map(|(written, ())| written)
 }
 
 /// The same, and does something else while the disk takes the content in: before the file is replaced, and for nothing
 /// if it then is not.
 pub fn write_file_while<T>(
-    resolved: &Resolved,
+    resolved: &ResolvedPlace,
     plan: &WritePlan<'_>,
     meanwhile: impl FnOnce() -> T,
-) -> Result<(Written, T), FileError> {
+) -> Result<(WrittenFile, T), FileError> {
     let path = resolved.path();
     let (_, name) = split(resolved)?;
     resolved.check_writable()?;
@@ -94,14 +94,14 @@ pub fn write_file_while<T>(
         (parents, _) => parents?,
     };
     let target = Target { parents: &parents, name, path, resolved };
-    let (Done { before, stat, replaced }, made) = match plan.expect {
+    let (PlacedFile { before, stat, replaced }, made) = match plan.expect {
         Expect::Absent => target.create(plan.content, meanwhile)?,
         Expect::Sha256(expected) => target.overwrite(plan.content, expected, meanwhile)?,
     };
     // A new name must survive a power cut as its content does. A replaced file is whole either way,
     // old or new, and a reader finds out by its hash which of them it is: that wait is not worth its price.
     let synced = plan.expect != Expect::Absent || parents.sync();
-    let written = Written {
+    let written = WrittenFile {
         before,
         sha256: Digest::of(plan.content),
         size,
@@ -115,21 +115,21 @@ pub fn write_file_while<T>(
 }
 
 /// What stands at the name now, and what stood there.
-struct Done {
+struct PlacedFile {
     before: Option<FileContent>,
     stat: Stat,
-    replaced: Replaced,
+    replaced: ReplacedFile,
 }
 
 struct Target<'a> {
     parents: &'a Parents<'a>,
     name: &'a Name,
     path: &'a VirtualPath,
-    resolved: &'a Resolved,
+    resolved: &'a ResolvedPlace,
 }
 
 impl Target<'_> {
-    fn create<T>(&self, content: &[u8], meanwhile: impl FnOnce() -> T) -> Result<(Done, T), FileError> {
+    fn create<T>(&self, content: &[u8], meanwhile: impl FnOnce() -> T) -> Result<(PlacedFile, T), FileError> {
         let exists = || FileError::TargetExists { path: self.path.clone() };
         match look(&self.parents.dir, self.name).map_err(|e| self.io(e))? {
             Entry::Missing => {}
@@ -158,7 +158,7 @@ impl Target<'_> {
             Err(Errno::EXIST) => Err(exists()),
             Err(other) => Err(self.io(other)),
         }?;
-        Ok((Done { before: None, stat, replaced: Replaced::default() }, made))
+        Ok((PlacedFile { before: None, stat, replaced: ReplacedFile::default() }, made))
     }
 
     fn overwrite<T>(
@@ -166,7 +166,7 @@ impl Target<'_> {
         content: &[u8],
         expected: Digest,
         meanwhile: impl FnOnce() -> T,
-    ) -> Result<(Done, T), FileError> {
+    ) -> Result<(PlacedFile, T), FileError> {
         // For its labels. What it says is read where it counts, below.
         let (seen, seen_stat) = self.open(expected, false)?;
         // A rename needs no right to the file itself, but a file made read-only is meant to stay.
@@ -196,7 +196,7 @@ impl Target<'_> {
             let (file, _, before) = self.open_expected(expected, true)?;
             self.write_in_place(&file, content, &before.bytes)?;
             let stat = rustix::fs::fstat(&file).map_err(|e| self.io(e))?;
-            return Ok((Done { before: Some(before), stat, replaced: Replaced::default() }, made));
+            return Ok((PlacedFile { before: Some(before), stat, replaced: ReplacedFile::default() }, made));
         }
         let relabelled = |stat: &Stat| (stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
         if relabelled(&stat) != relabelled(&seen_stat) {
@@ -204,7 +204,7 @@ impl Target<'_> {
         }
         let stat = temp.stat().map_err(|e| self.io(e))?;
         temp.replace(self.name).map_err(|e| self.io(e))?;
-        Ok((Done { before: Some(before), stat, replaced: Replaced(vec![seen, file]) }, made))
+        Ok((PlacedFile { before: Some(before), stat, replaced: ReplacedFile(vec![seen, file]) }, made))
     }
 
     /// Opens the target, if it may be replaced.

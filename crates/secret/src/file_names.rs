@@ -11,7 +11,7 @@ use crate::sounding;
 
 /// What the content must be looked at for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum ContentCheck {
     /// The name is enough.
     NameTells,
     /// It counts only if it holds a token or a password for a registry.
@@ -22,7 +22,7 @@ pub enum Look {
 
 /// Where a name counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counts {
+pub(crate) enum NameScope {
     /// In every folder: no package is published with such a file, and a command can move one anywhere.
     Everywhere,
     /// Not in [`FILLED`] folders: packages bring files of this name for their tests.
@@ -35,22 +35,22 @@ pub struct SecretName {
     /// Names, in lower case, joined by `/`. A `*` stands for any characters and is in the last name alone; a `/` at the end
     /// says that everything beneath counts.
     pub pattern: &'static str,
-    pub look: Look,
+    pub look: ContentCheck,
     pub why: &'static str,
-    counts: Counts,
+    counts: NameScope,
 }
 
 /// A name that only such files bear.
 const fn name(pattern: &'static str, why: &'static str) -> SecretName {
-    SecretName { pattern, look: Look::NameTells, why, counts: Counts::Everywhere }
+    SecretName { pattern, look: ContentCheck::NameTells, why, counts: NameScope::Everywhere }
 }
 
 /// A name that counts where no package manager put it.
 pub(crate) const fn own(pattern: &'static str, why: &'static str) -> SecretName {
-    SecretName { counts: Counts::Own, ..name(pattern, why) }
+    SecretName { counts: NameScope::Own, ..name(pattern, why) }
 }
 
-const fn looked(look: Look, one: SecretName) -> SecretName {
+const fn looked(look: ContentCheck, one: SecretName) -> SecretName {
     SecretName { look, ..one }
 }
 
@@ -74,10 +74,10 @@ pub const SECRETS: &[SecretName] = &[
     name("id_ecdsa", LOGIN_KEY),
     name("id_ed25519", LOGIN_KEY),
     name("ssh_host_*_key", LOGIN_KEY),
-    looked(Look::PrivateKey, own("*_rsa", LOGIN_KEY)),
-    looked(Look::PrivateKey, own("*_dsa", LOGIN_KEY)),
-    looked(Look::PrivateKey, own("*_ecdsa", LOGIN_KEY)),
-    looked(Look::PrivateKey, own("*_ed25519", LOGIN_KEY)),
+    looked(ContentCheck::PrivateKey, own("*_rsa", LOGIN_KEY)),
+    looked(ContentCheck::PrivateKey, own("*_dsa", LOGIN_KEY)),
+    looked(ContentCheck::PrivateKey, own("*_ecdsa", LOGIN_KEY)),
+    looked(ContentCheck::PrivateKey, own("*_ed25519", LOGIN_KEY)),
     own("*.ppk", LOGIN_KEY),
     name(".netrc", "it holds passwords for hosts"),
     name("_netrc", "it holds passwords for hosts"),
@@ -103,8 +103,8 @@ pub const SECRETS: &[SecretName] = &[
     name(".dockerconfigjson", "it holds passwords for image registries"),
     name(".vault-token", "it is a token for a vault"),
     name(".vault_pass*", "it is a password for a vault"),
-    looked(Look::RegistryToken, name(".npmrc", "it holds a token for a package registry")),
-    looked(Look::RegistryToken, name(".yarnrc.yml", "it holds a token for a package registry")),
+    looked(ContentCheck::RegistryToken, name(".npmrc", "it holds a token for a package registry")),
+    looked(ContentCheck::RegistryToken, name(".yarnrc.yml", "it holds a token for a package registry")),
     name(".aws/credentials", CLOUD),
     name(".aws/sso/", CLOUD),
     name(".aws/cli/", CLOUD),
@@ -150,8 +150,8 @@ pub const SECRETS: &[SecretName] = &[
     name(".histfile", HISTORY),
     name(".zhistory", HISTORY),
     name("fish_history", HISTORY),
-    looked(Look::PrivateKey, own("*.pem", "it may be a private key")),
-    looked(Look::PrivateKey, own("*.key", "it may be a private key")),
+    looked(ContentCheck::PrivateKey, own("*.pem", "it may be a private key")),
+    looked(ContentCheck::PrivateKey, own("*.key", "it may be a private key")),
     own("*.p12", KEYS),
     own("*.pfx", KEYS),
     own("*.p8", KEYS),
@@ -188,15 +188,15 @@ impl SecretName {
     /// Whether the name is one that only such files bear; else it only sounds like one.
     #[must_use]
     pub fn is_custom(&self) -> bool {
-        self.look == Look::NameTells && !sounding::SOUNDING.contains(self)
+        self.look == ContentCheck::NameTells && !sounding::SOUNDING.contains(self)
     }
 
     /// Whether it counts for a file whose last name is `last`, in these folders.
     fn counts_in(&self, folders: &[&str], last: &str) -> bool {
         let within = |filled: &str| folders.iter().any(|name| filled.eq_ignore_ascii_case(name));
         match self.counts {
-            Counts::Everywhere => !within(REPOSITORY) || last.starts_with('.'),
-            Counts::Own => !FILLED.iter().any(|filled| within(filled)),
+            NameScope::Everywhere => !within(REPOSITORY) || last.starts_with('.'),
+            NameScope::Own => !FILLED.iter().any(|filled| within(filled)),
         }
     }
 }

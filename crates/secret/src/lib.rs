@@ -29,7 +29,7 @@ pub use redactor::{Redactor, RedactorError, markers};
 pub use seal::{Aad, OpenError, SealError, Sealed, Sealer};
 pub use sensitive::{RestoreError, marks_sensitive, redact_sensitive, restore_sensitive};
 pub use stream::RedactingStream;
-pub use value::{NotText, SecretBytes, SecretText};
+pub use value::{NotUtf8Secret, SecretBytes, SecretText};
 
 /// What stands wherever a secret stood.
 pub const MASK: &str = "***";

@@ -17,12 +17,12 @@ enum Body {
     /// A name in any letter case, up to [`SEPARATORS`] characters such as `": "`, and then a run. The value alone is masked.
     Named(Run),
     /// Lines up to the one that ends the block. Each of them is masked by itself, so that there are as many as before.
-    Block(Ending),
+    Block(BlockEnding),
 }
 
 /// How the last line of a block begins, and what ends that line.
 #[derive(Clone, Copy)]
-enum Ending {
+enum BlockEnding {
     /// `-----END …-----`
     Dashes,
     /// `Private-MAC: …` of a key file of PuTTY.
@@ -177,12 +177,12 @@ static SHAPES: &[Shape] = &[
             "-----BEGIN ENCRYPTED PRIVATE KEY-----",
             "-----BEGIN PGP PRIVATE KEY BLOCK-----",
         ],
-        body: Body::Block(Ending::Dashes),
+        body: Body::Block(BlockEnding::Dashes),
     },
     Shape {
         label: "private key",
         starts: &["PuTTY-User-Key-File-2: ", "PuTTY-User-Key-File-3: "],
-        body: Body::Block(Ending::Mac),
+        body: Body::Block(BlockEnding::Mac),
     },
 ];
 
@@ -206,7 +206,7 @@ pub(crate) struct Value {
 }
 
 /// What a prefix turned out to be.
-enum Is {
+enum PrefixKind {
     Value {
         start: usize,
         end: usize,
@@ -237,7 +237,7 @@ pub(crate) fn values(text: &[u8], before: Option<u8>, ended: bool) -> (Vec<Value
         at = start + 1;
         for (shape, prefix) in starting(&text[start..]) {
             match judge(shape, text, start, prefix, ahead, ended) {
-                Is::Value { start: value, end } if matches!(shape.body, Body::Block(_)) => {
+                PrefixKind::Value { start: value, end } if matches!(shape.body, Body::Block(_)) => {
                     let line = |(start_of, end_of)| Value {
                         known_from: start,
                         start: start_of,
@@ -246,11 +246,11 @@ pub(crate) fn values(text: &[u8], before: Option<u8>, ended: bool) -> (Vec<Value
                     };
                     found.extend(lines(text, value, end).map(line));
                 }
-                Is::Value { start: value, end } => {
+                PrefixKind::Value { start: value, end } => {
                     found.push(Value { known_from: start, start: value, end, label: shape.label });
                 }
-                Is::Open => undecided = undecided.min(start),
-                Is::Nothing => continue,
+                PrefixKind::Open => undecided = undecided.min(start),
+                PrefixKind::Nothing => continue,
             }
             break;
         }
@@ -291,11 +291,11 @@ fn starting(text: &[u8]) -> impl Iterator<Item = (&'static Shape, usize)> {
     })
 }
 
-fn judge(shape: &Shape, text: &[u8], start: usize, prefix: usize, ahead: Option<u8>, ended: bool) -> Is {
+fn judge(shape: &Shape, text: &[u8], start: usize, prefix: usize, ahead: Option<u8>, ended: bool) -> PrefixKind {
     let body = start + prefix;
     match shape.body {
         // Inside a longer word it is by chance. A dash or an underscore ends a word: `my-ghp_…`, `x_ghp_…`.
-        Body::Run(_) | Body::Jwt if ahead.is_some_and(alnum) => Is::Nothing,
+        Body::Run(_) | Body::Jwt if ahead.is_some_and(alnum) => PrefixKind::Nothing,
         Body::Jwt => jwt(text, start, ended),
         Body::Run(run) => value(text, start, body, run, ended),
         Body::Named(run) => {
@@ -303,27 +303,27 @@ fn judge(shape: &Shape, text: &[u8], start: usize, prefix: usize, ahead: Option<
                 text[body..].iter().take(SEPARATORS).take_while(|b| b" \t\r\n=:>,([{\"'\\".contains(b)).count();
             let value_at = body + separators;
             match separators {
-                _ if value_at == text.len() && !ended => Is::Open,
-                0 => Is::Nothing,
+                _ if value_at == text.len() && !ended => PrefixKind::Open,
+                0 => PrefixKind::Nothing,
                 _ => value(text, value_at, value_at, run, ended),
             }
         }
-        Body::Block(Ending::Dashes) => block(text, start, body, ended),
-        Body::Block(Ending::Mac) => putty(text, start, body, ended),
+        Body::Block(BlockEnding::Dashes) => block(text, start, body, ended),
+        Body::Block(BlockEnding::Mac) => putty(text, start, body, ended),
     }
 }
 
 /// A run at `body`, masked from `start` on.
-fn value(text: &[u8], start: usize, body: usize, run: Run, ended: bool) -> Is {
+fn value(text: &[u8], start: usize, body: usize, run: Run, ended: bool) -> PrefixKind {
     let len = text[body..].iter().take(run.most + 1).take_while(|b| (run.of)(**b)).count();
     if body + len == text.len() && len <= run.most && !ended {
-        return Is::Open;
+        return PrefixKind::Open;
     }
     let written = &text[body..body + len];
     if len < run.least || (run.least == run.most && len > run.most) || !varied(written) || is_example(written, run) {
-        return Is::Nothing;
+        return PrefixKind::Nothing;
     }
-    Is::Value { start, end: body + len.min(run.most) }
+    PrefixKind::Value { start, end: body + len.min(run.most) }
 }
 
 fn varied(value: &[u8]) -> bool {
@@ -333,7 +333,7 @@ fn varied(value: &[u8]) -> bool {
 }
 
 /// A JSON web token: header, claims and signature.
-fn jwt(text: &[u8], start: usize, ended: bool) -> Is {
+fn jwt(text: &[u8], start: usize, ended: bool) -> PrefixKind {
     let mut at = start;
     for part in 0..3 {
         let len = text[at..].iter().take(TOKEN_MAX + 1).take_while(|b| dashed(**b)).count();
@@ -343,18 +343,18 @@ fn jwt(text: &[u8], start: usize, ended: bool) -> Is {
             part == 2 || part_of.starts_with(object) || (part_of.len() < object.len() && object.starts_with(part_of));
         at += len;
         if len > TOKEN_MAX || !begins {
-            return Is::Nothing;
+            return PrefixKind::Nothing;
         }
         if at == text.len() && !ended {
-            return Is::Open;
+            return PrefixKind::Open;
         }
         let long_enough = len >= if part == 2 { SIGNATURE_MIN } else { OBJECT_MIN };
         if !long_enough || (part < 2 && text.get(at) != Some(&b'.')) {
-            return Is::Nothing;
+            return PrefixKind::Nothing;
         }
         at += usize::from(part < 2);
     }
-    if varied(&text[at - SIGNATURE_MIN..at]) { Is::Value { start, end: at } } else { Is::Nothing }
+    if varied(&text[at - SIGNATURE_MIN..at]) { PrefixKind::Value { start, end: at } } else { PrefixKind::Nothing }
 }
 
 /// Whether a value says of itself that it is an example, as those of documents do. Not what stands behind a whole value.
@@ -364,14 +364,14 @@ fn is_example(value: &[u8], run: Run) -> bool {
 }
 
 /// A key block: to the end of its last line, or as far as it looks like one where that line is missing.
-fn block(text: &[u8], start: usize, body: usize, ended: bool) -> Is {
+fn block(text: &[u8], start: usize, body: usize, ended: bool) -> PrefixKind {
     let inside = &text[body..text.len().min(body + BLOCK_MAX)];
     let find =
         |from: usize, what: &[u8]| inside[from..].windows(what.len()).position(|w| w == what).map(|at| from + at);
     let closing = find(0, b"-----END ");
     let end = closing.and_then(|at| find(at + b"-----END ".len(), b"-----"));
     if end.is_none() && inside.len() < BLOCK_MAX && !ended {
-        return Is::Open;
+        return PrefixKind::Open;
     }
     let len = match end {
         Some(at) => at + b"-----".len(),
@@ -379,23 +379,23 @@ fn block(text: &[u8], start: usize, body: usize, ended: bool) -> Is {
     };
     let written = &inside[..closing.unwrap_or(len)];
     if written.len() < BLOCK_MIN || !varied(written) {
-        return Is::Nothing;
+        return PrefixKind::Nothing;
     }
-    Is::Value { start, end: body + len }
+    PrefixKind::Value { start, end: body + len }
 }
 
 /// A key file of PuTTY: to the end of its last line. Without that line it ends behind the lines of the private part.
-fn putty(text: &[u8], start: usize, body: usize, ended: bool) -> Is {
+fn putty(text: &[u8], start: usize, body: usize, ended: bool) -> PrefixKind {
     let inside = &text[body..text.len().min(body + BLOCK_MAX)];
     let find = |what: &[u8]| inside.windows(what.len()).position(|part| part == what).map(|at| at + what.len());
     let run = |from: usize, of: fn(u8) -> bool| from + inside[from..].iter().take_while(|b| of(**b)).count();
     let end = find(b"Private-MAC: ").map(|at| run(at, |b| b.is_ascii_hexdigit()));
     if end.is_none_or(|end| end == inside.len()) && inside.len() < BLOCK_MAX && !ended {
-        return Is::Open;
+        return PrefixKind::Open;
     }
     let end = end.or_else(|| find(b"Private-Lines: ").map(|at| run(at, |b| base64(b) || b.is_ascii_whitespace())));
     match end {
-        Some(len) if len >= BLOCK_MIN && varied(&inside[..len]) => Is::Value { start, end: body + len },
-        _ => Is::Nothing,
+        Some(len) if len >= BLOCK_MIN && varied(&inside[..len]) => PrefixKind::Value { start, end: body + len },
+        _ => PrefixKind::Nothing,
     }
 }

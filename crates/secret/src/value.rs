@@ -22,7 +22,7 @@ pub struct SecretBytes(SecretSlice<u8>);
 /// The bytes are not UTF-8. Their content is deliberately not part of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the secret is not UTF-8 text; store it as text or use it as bytes")]
-pub struct NotText;
+pub struct NotUtf8Secret;
 
 impl SecretText {
     /// Takes the value in; the caller's copy is moved, not left behind.
@@ -53,8 +53,8 @@ impl SecretBytes {
     ///
     /// # Errors
     /// If the bytes are not UTF-8.
-    pub fn to_text(&self) -> Result<SecretText, NotText> {
-        std::str::from_utf8(self.expose()).map(SecretText::new).map_err(|_| NotText)
+    pub fn to_text(&self) -> Result<SecretText, NotUtf8Secret> {
+        std::str::from_utf8(self.expose()).map(SecretText::new).map_err(|_| NotUtf8Secret)
     }
 }
 

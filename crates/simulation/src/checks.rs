@@ -129,7 +129,7 @@ async fn artifacts_are_there(ground: &Ground, key: SessionKey, log: &[Event]) ->
 
 /// What one intent came to.
 #[derive(Default)]
-struct Told {
+struct IntentAccount {
     acts: bool,
     asked: bool,
     allowed: bool,
@@ -184,7 +184,7 @@ impl Log<'_> {
         let mut answered: BTreeSet<AskId> = BTreeSet::new();
         for event in self.events {
             match &*event.body_ref() {
-                Body::Replied(replied) => {
+                Body::AskReplied(replied) => {
                     if !left.insert(replied.ask_id) {
                         self.breach("S10", format!("{} was answered after it was settled", replied.ask_id));
                     }
@@ -222,32 +222,32 @@ impl Log<'_> {
         }
     }
 
-    fn intents(&self) -> BTreeMap<IntentId, Told> {
-        let mut all: BTreeMap<IntentId, Told> = BTreeMap::new();
+    fn intents(&self) -> BTreeMap<IntentId, IntentAccount> {
+        let mut all: BTreeMap<IntentId, IntentAccount> = BTreeMap::new();
         let mut asks: BTreeMap<AskId, IntentId> = BTreeMap::new();
         for event in self.events {
             match &*event.body_ref() {
                 Body::IntentProposed(intent) => {
                     let acts = matches!(intent.tool.as_str(), "change" | "ask" | "finish" | "alone");
-                    if all.insert(intent.intent_id, Told { acts, ..Told::default() }).is_some() {
+                    if all.insert(intent.intent_id, IntentAccount { acts, ..IntentAccount::default() }).is_some() {
                         self.breach("S7", format!("{} was proposed twice", intent.intent_id));
                     }
                 }
-                Body::Checked(checked) => all.entry(checked.intent_id).or_default().validated |= checked.ok,
-                Body::Decided(decided) => {
+                Body::InputValidated(checked) => all.entry(checked.intent_id).or_default().validated |= checked.ok,
+                Body::PermissionDecided(decided) => {
                     let told = all.entry(decided.intent_id).or_default();
                     told.allowed |= decided.decision == Verdict::Allow;
                 }
-                Body::Asked(asked) => {
+                Body::PermissionAsked(asked) => {
                     asks.insert(asked.ask_id, asked.intent_id);
                     all.entry(asked.intent_id).or_default().asked = true;
                 }
-                Body::Replied(replied) => {
+                Body::AskReplied(replied) => {
                     if let Some(intent) = asks.get(&replied.ask_id) {
                         all.entry(*intent).or_default().replied |= replied.reply.allows();
                     }
                 }
-                Body::Started(started) => {
+                Body::InvocationStarted(started) => {
                     let told = all.entry(started.intent_id).or_default();
                     told.starts += 1;
                     if !told.validated || !(told.allowed || told.replied) {
@@ -261,7 +261,7 @@ impl Log<'_> {
         all
     }
 
-    fn intent(&self, id: IntentId, told: &Told) {
+    fn intent(&self, id: IntentId, told: &IntentAccount) {
         if told.starts > 1 {
             self.breach("S7", format!("{id} started {} times", told.starts));
         }

@@ -21,7 +21,7 @@ pub struct Connection {
     dice: Dice,
 }
 
-type Answer<T> = Result<T, StoreError>;
+type StoreResult<T> = Result<T, StoreError>;
 
 impl Connection {
     /// The way of the process `name`.
@@ -41,7 +41,7 @@ impl Connection {
 }
 
 impl StoreWrapper for Connection {
-    type Inside = MemoryStore;
+    type Inner = MemoryStore;
 
     fn inside(&self) -> &MemoryStore {
         &self.ground.store
@@ -49,7 +49,7 @@ impl StoreWrapper for Connection {
 
     /// One request and its answer. A request arrives even if its sender died meanwhile; a dead process hears no answer. A
     /// lost answer leaves the caller of a write in doubt.
-    async fn around<T: Send>(&self, call: StoreCall, work: impl StoreWork<T>) -> Answer<T> {
+    async fn around<T: Send>(&self, call: StoreCall, work: impl StoreWork<T>) -> StoreResult<T> {
         self.link.up().await;
         if !self.ground.is_stormy() {
             return work.await;
@@ -75,7 +75,7 @@ impl StoreWrapper for Connection {
         self.ground.listeners.join()
     }
 
-    async fn commit(&self, commit: Commit) -> Answer<Committed> {
+    async fn commit(&self, commit: Commit) -> StoreResult<Committed> {
         let (key, writer) = (commit.key, commit.writer.clone());
         let ids: Vec<EventId> = commit.events.iter().map(|draft| draft.id).collect();
         let work = async {
@@ -92,7 +92,7 @@ impl StoreWrapper for Connection {
         answer
     }
 
-    async fn claim(&self, tenant: TenantId, owner: LeaseOwner, limit: usize, ttl: Duration) -> Answer<Vec<Claim>> {
+    async fn claim(&self, tenant: TenantId, owner: LeaseOwner, limit: usize, ttl: Duration) -> StoreResult<Vec<Claim>> {
         let work = async {
             let claims = self.ground.store.claim(tenant, owner, limit, ttl).await?;
             let granted = claims.iter().cloned().filter_map(Claim::granted);
@@ -108,7 +108,7 @@ impl StoreWrapper for Connection {
         limit: usize,
         ttl: Duration,
         fairness: Fairness,
-    ) -> Answer<Vec<(SessionKey, Lease)>> {
+    ) -> StoreResult<Vec<(SessionKey, Lease)>> {
         let work = async {
             let leases = self.ground.store.claim_any(owner, limit, ttl, fairness).await?;
             leases.iter().for_each(|(key, _)| self.ground.oracle.taken_up(key.session));
@@ -117,7 +117,7 @@ impl StoreWrapper for Connection {
         self.around(StoreCall::Claim, work).await
     }
 
-    async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Answer<()> {
+    async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> StoreResult<()> {
         let work = async {
             self.ground.store.release(key, fence, idle_at).await?;
             self.ground.check_given_back(key).await

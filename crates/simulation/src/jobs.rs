@@ -25,7 +25,7 @@ const LONG: usize = 55_000;
 /// How a tool's work ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum JobEnd {
     Well,
     WithMuch,
     Failing,
@@ -39,7 +39,7 @@ pub struct Job {
     /// How long it takes.
     pub takes_ms: u64,
     pub timeout_ms: u64,
-    pub end: End,
+    pub end: JobEnd,
 }
 
 impl Job {
@@ -48,7 +48,15 @@ impl Job {
             place: dice.pick(&PLACES).to_owned(),
             takes_ms: dice.pick(&[0, 1, 20, 200, 1_500, 6_000, 45_000]),
             timeout_ms: dice.pick(&[60_000, 60_000, 60_000, 1_000, 100]),
-            end: dice.pick(&[End::Well, End::Well, End::Well, End::Well, End::WithMuch, End::Failing, End::Panicking]),
+            end: dice.pick(&[
+                JobEnd::Well,
+                JobEnd::Well,
+                JobEnd::Well,
+                JobEnd::Well,
+                JobEnd::WithMuch,
+                JobEnd::Failing,
+                JobEnd::Panicking,
+            ]),
         }
     }
 }
@@ -161,10 +169,10 @@ async fn change(oracle: &Arc<Oracle>, job: &Job, alone: bool, context: &ToolCont
 
 fn finish(job: &Job) -> Result<String, ToolFailure> {
     match job.end {
-        End::Well => Ok(format!("worked on {}", job.place)),
-        End::WithMuch => Ok(format!("{}\n", job.place).repeat(LONG / (job.place.len() + 1))),
-        End::Failing => Err(ToolFailure::new("broken", "it went wrong, as the seed wanted")),
+        JobEnd::Well => Ok(format!("worked on {}", job.place)),
+        JobEnd::WithMuch => Ok(format!("{}\n", job.place).repeat(LONG / (job.place.len() + 1))),
+        JobEnd::Failing => Err(ToolFailure::new("broken", "it went wrong, as the seed wanted")),
         // Without the panic hook: thousands of these are wanted, and nobody reads them.
-        End::Panicking => std::panic::resume_unwind(Box::new("a panic of the simulation")),
+        JobEnd::Panicking => std::panic::resume_unwind(Box::new("a panic of the simulation")),
     }
 }

@@ -28,7 +28,7 @@ pub enum Word {
 }
 
 /// What was said of an event so far.
-struct Heard {
+struct EventAccount {
     key: SessionKey,
     word: Word,
     /// Tries that nobody has heard of yet; those of the dead stay so.
@@ -52,7 +52,7 @@ struct Inner {
     effects: BTreeMap<IntentId, u32>,
     inside: Vec<Span>,
     spans: u64,
-    words: BTreeMap<EventId, Heard>,
+    words: BTreeMap<EventId, EventAccount>,
     jumped: Option<Instant>,
     /// Free sessions that are due, and since when.
     due: BTreeMap<SessionId, Instant>,
@@ -66,12 +66,12 @@ pub struct Oracle {
 }
 
 /// An executor at work, until it is dropped.
-pub struct Inside {
+pub struct RunningExecutor {
     oracle: Arc<Oracle>,
     number: u64,
 }
 
-impl Drop for Inside {
+impl Drop for RunningExecutor {
     fn drop(&mut self) {
         self.oracle.lock().inside.retain(|span| span.number != self.number);
     }
@@ -123,7 +123,7 @@ impl Oracle {
             }
             let mut inner = self.lock();
             for event in &committed.events {
-                if let Body::Started(started) = &*event.body_ref() {
+                if let Body::InvocationStarted(started) = &*event.body_ref() {
                     inner.starts.insert(started.invocation_id, (started.intent_id, *worker));
                 }
             }
@@ -148,7 +148,7 @@ impl Oracle {
     pub fn sent(&self, key: SessionKey, events: &[EventId]) {
         let mut inner = self.lock();
         for id in events {
-            let heard = inner.words.entry(*id).or_insert(Heard { key, word: Word::Refused, under_way: 0 });
+            let heard = inner.words.entry(*id).or_insert(EventAccount { key, word: Word::Refused, under_way: 0 });
             heard.under_way += 1;
         }
     }
@@ -175,7 +175,7 @@ impl Oracle {
     #[must_use]
     pub fn words(&self) -> Vec<(EventId, SessionKey, Word)> {
         let inner = self.lock();
-        let last = |heard: &Heard| match heard.word {
+        let last = |heard: &EventAccount| match heard.word {
             Word::Refused if heard.under_way > 0 => Word::Unsaid,
             word => word,
         };
@@ -195,7 +195,12 @@ impl Oracle {
     }
 
     /// An executor that changes things is at work on `keys`.
-    pub fn enters(self: &Arc<Self>, invocation: InvocationId, session: SessionId, keys: Vec<String>) -> Inside {
+    pub fn enters(
+        self: &Arc<Self>,
+        invocation: InvocationId,
+        session: SessionId,
+        keys: Vec<String>,
+    ) -> RunningExecutor {
         let mut inner = self.lock();
         let worker = inner.starts.get(&invocation).map_or(WorkerId::from_u128(0), |(_, worker)| *worker);
         let (jumped, number) = (inner.jumped, inner.spans);
@@ -216,7 +221,7 @@ impl Oracle {
         for (rule, what) in clashes {
             self.breach(rule, what);
         }
-        Inside { oracle: Arc::clone(self), number }
+        RunningExecutor { oracle: Arc::clone(self), number }
     }
 
     /// The effect itself.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use portcullis_base::{AskId, Digest};
 use portcullis_event::LOCAL_TENANT;
-use portcullis_event::facts::{Replied, Reply, ToolQueued};
+use portcullis_event::facts::{AskReplied, Reply, ToolQueued};
 use portcullis_store::{AskFilter, AskRow, Commit, Idempotency, Log as _, SessionKey, StoreError};
 use portcullis_store_testkit::Wrapped;
 use tokio::time::Instant;
@@ -120,9 +120,9 @@ impl People {
     }
 }
 
-fn replied(row: &AskRow, reply: Reply) -> Replied {
+fn replied(row: &AskRow, reply: Reply) -> AskReplied {
     let feedback = (reply == Reply::DenyWithFeedback).then(|| "not this one".to_owned());
-    Replied {
+    AskReplied {
         ask_id: row.ask_id,
         reply,
         approver: "person".to_owned(),

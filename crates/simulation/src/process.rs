@@ -17,7 +17,7 @@ use crate::clock::SimClock;
 use crate::connection::Connection;
 use crate::ground::Ground;
 use crate::jobs::RULES;
-use crate::link::{Line, Link};
+use crate::link::{Link, LinkState};
 
 /// Where every call of a run works.
 const LOCATION: LocationId = LocationId::from_u128(7);
@@ -93,7 +93,7 @@ impl Process {
 
     /// Ends it between two of its steps: from here on it reaches nothing. What it had sent may still arrive.
     pub fn kill(&self) {
-        self.link.set(Line::Dead);
+        self.link.set(LinkState::Dead);
         self.ground.oracle.died(self.owner.worker);
         if self.ground.options.proven_deaths {
             self.ground.liveness.set(self.owner.worker, Liveness::Dead);

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::checks;
 use crate::dice::Dice;
 use crate::ground::Ground;
-use crate::link::Line;
+use crate::link::LinkState;
 use crate::options::Options;
 use crate::people::People;
 use crate::process::Process;
@@ -96,11 +96,11 @@ async fn trouble(ground: &Arc<Ground>, crew: &mut [Worker], stop: &CancellationT
             crew[at] = begin(ground, format!("worker {born}"), stop)?;
             born += 1;
         } else if is(options.cuts) {
-            process.link.set(Line::Cut);
+            process.link.set(LinkState::Cut);
             let (link, pause) = (Arc::clone(&process.link), Duration::from_millis(dice.between(100, 60_000)));
             tokio::spawn(async move {
                 tokio::time::sleep(pause).await;
-                link.set(Line::Up);
+                link.set(LinkState::Up);
             });
         } else if is(options.interrupts) {
             process.interrupt_now();
@@ -129,7 +129,7 @@ async fn heal(
 ) -> Result<(), String> {
     ground.heal();
     for worker in &crew {
-        worker.process.link.set(Line::Up);
+        worker.process.link.set(LinkState::Up);
     }
     stop.cancel();
     let oracle = &ground.oracle;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use portcullis_base::{AskId, Digest, IntentId, Timestamp};
 use portcullis_event::IntentState;
 use portcullis_store::{
-    ArtifactRow, AskNow, Blob, Commit, Committed, Head, Plan, Planned, SessionKey, StoreError, Writer, conflicts,
+    ArtifactRow, AskNow, Blob, Commit, Committed, Head, Plan, PlannedCommit, SessionKey, StoreError, Writer, conflicts,
     lingers, lingers_until, plan,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::codec::{digest_at, id, id_at, json, json_at, time_at, word, word_at};
 use crate::error::Fail;
 use crate::heads;
-use crate::mark::Newest;
+use crate::mark::NewestEvent;
 use crate::op::{Trace, Tx};
-use crate::{kept, projections, records, runs, tail, wakes};
+use crate::{projections, records, removal, runs, tail, wakes};
 
 /// Does a commit.
 pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
@@ -27,7 +27,7 @@ pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
 pub(crate) fn commit_by(
     tx: &Tx<'_>,
     commit: &Commit,
-    decide: fn(&Commit, Plan<'_>) -> Result<Planned, StoreError>,
+    decide: fn(&Commit, Plan<'_>) -> Result<PlannedCommit, StoreError>,
     first: impl FnOnce(&Connection) -> rusqlite::Result<()>,
 ) -> Result<Committed, Fail> {
     let head = heads::read(tx.conn, commit.key)?;
@@ -36,7 +36,7 @@ pub(crate) fn commit_by(
     if let Some(response) = repeat(tx.conn, commit)? {
         return Ok(Committed { events: Vec::new(), last_seq, repeat: true, response });
     }
-    kept::check_not_erased(tx.conn, commit.key, head.as_ref())?;
+    removal::check_not_erased(tx.conn, commit.key, head.as_ref())?;
     let now = tx.env.clock.now();
     // The plan asks without being able to fail; what SQLite answered instead is looked at after.
     let failed = RefCell::new(None);
@@ -179,7 +179,7 @@ pub(crate) fn insert_blobs(conn: &Connection, key: SessionKey, blobs: &[Blob]) -
 pub(crate) fn write(
     tx: &Tx<'_>,
     commit: &Commit,
-    (before, planned): (Option<&Head>, Planned),
+    (before, planned): (Option<&Head>, PlannedCommit),
     now: Timestamp,
 ) -> Result<Committed, Fail> {
     let (key, conn) = (commit.key, tx.conn);
@@ -188,7 +188,7 @@ pub(crate) fn write(
     heads::append(conn, key, before, &planned.head)?;
     let run = runs::insert(conn, key, &planned.events)?;
     if let (Some(run), Some(last)) = (run, planned.events.last()) {
-        tx.appended.borrow_mut().push((key, Newest { run, seq: last.seq, hash: last.hash }));
+        tx.appended.borrow_mut().push((key, NewestEvent { run, seq: last.seq, hash: last.hash }));
     }
     projections::write(conn, commit, planned.rows)?;
     for lock in &commit.free {

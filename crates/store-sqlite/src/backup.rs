@@ -9,21 +9,21 @@ use std::path::{Path, PathBuf};
 use portcullis_store::StoreError;
 use rusqlite::params;
 
-use crate::connect::Place;
+use crate::connect::DatabaseFile;
 use crate::error::plain;
 
 /// Copies the store to `to`, which must not exist, and says how many bytes the copy has.
 ///
 /// Writers go on meanwhile. The write-ahead log cannot shrink until the copy is done: this is the one read that may
 /// last longer than a second.
-pub(crate) fn backup(place: &Place, to: &Path) -> Result<u64, StoreError> {
+pub(crate) fn backup(place: &DatabaseFile, to: &Path) -> Result<u64, StoreError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         StoreError::Unavailable(format!("no backup was made: {what} {}: {error}", to.display()))
     };
     if fs::symlink_metadata(to).is_ok() {
         return Err(failed("it must be a new file,", &"there is one already"));
     }
-    let partial = Partial(beside(to));
+    let partial = PartialBackup(beside(to));
     // Made here, so that nobody else can read it while it grows; SQLite takes an empty file as a new one.
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial.0);
     made.map_err(|error| failed("cannot make", &error))?;
@@ -51,9 +51,9 @@ fn beside(to: &Path) -> PathBuf {
 }
 
 /// The copy in the making; its own name goes with it.
-struct Partial(PathBuf);
+struct PartialBackup(PathBuf);
 
-impl Drop for Partial {
+impl Drop for PartialBackup {
     fn drop(&mut self) {
         // It was never a backup; what cannot be deleted is named for what it is.
         let _ = fs::remove_file(&self.0);

@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::is_busy;
-use crate::place::refuse_network;
+use crate::file_system::refuse_network;
 
 /// How long SQLite itself waits for another process.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -34,12 +34,12 @@ pub enum Durability {
 
 /// Which file, and how it is synced.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct DatabaseFile {
     pub(crate) path: PathBuf,
     pub(crate) durability: Durability,
 }
 
-impl Place {
+impl DatabaseFile {
     /// Makes the folder (0700) and the file (0600) if they are missing. SQLite gives its side files
     /// the mode of the database.
     pub(crate) fn prepare(&self) -> Result<(), StoreError> {

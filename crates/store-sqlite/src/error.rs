@@ -88,8 +88,7 @@ pub(crate) fn obstacle(database: &Path) -> Option<String> {
 
 fn to_do(file: &Path, why: &dyn fmt::Display) -> String {
     format!(
-        "cannot write to {}: {why}; make the data folder and what is in it writable for you, or name another store \
-         (`portcullis doctor` tells more)",
+        "cannot write to {}: {why}; make the data folder and what is in it writable for you, or name another store",
         file.display()
     )
 }

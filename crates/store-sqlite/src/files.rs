@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use portcullis_store::{StoreError, Vanished};
+use portcullis_store::{FileLoss, StoreError};
 use rustix::fs::{Mode, OFlags, fstat, open, stat};
 use rustix::io::Errno;
 
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 
 /// A file by its name, and as it was when it was opened.
-struct Pinned {
+struct PinnedFile {
     path: PathBuf,
     device: u64,
     number: u64,
@@ -23,7 +23,7 @@ struct Pinned {
 
 /// The files that a writer has open.
 pub(crate) struct Files {
-    pinned: Vec<Pinned>,
+    pinned: Vec<PinnedFile>,
 }
 
 impl Files {
@@ -35,7 +35,7 @@ impl Files {
             let path = PathBuf::from(name);
             let held = open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|e| unseen(&path, e))?;
             let found = fstat(&held).map_err(|e| unseen(&path, e))?;
-            Ok::<_, StoreError>(Pinned { path, device: found.st_dev, number: found.st_ino, _held: held })
+            Ok::<_, StoreError>(PinnedFile { path, device: found.st_dev, number: found.st_ino, _held: held })
         });
         Ok(Self { pinned: pinned.collect::<Result<_, _>>()? })
     }
@@ -44,9 +44,9 @@ impl Files {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.pinned.iter().try_for_each(|file| match stat(&file.path) {
             Ok(now) if (now.st_dev, now.st_ino) == (file.device, file.number) => Ok(()),
-            Ok(_) => Err(StoreError::Gone { file: file.path.clone(), how: Vanished::Replaced }),
+            Ok(_) => Err(StoreError::Gone { file: file.path.clone(), how: FileLoss::Replaced }),
             Err(Errno::NOENT | Errno::NOTDIR) => {
-                Err(StoreError::Gone { file: file.path.clone(), how: Vanished::Removed })
+                Err(StoreError::Gone { file: file.path.clone(), how: FileLoss::Removed })
             }
             Err(error) => Err(unseen(&file.path, error)),
         })
@@ -81,10 +81,10 @@ mod tests {
             assert_eq!(files.check(), Ok(()));
             let path = folder.path().join(format!("store.db{suffix}"));
             fs::remove_file(&path).expect("removed");
-            assert_eq!(files.check(), Err(StoreError::Gone { file: path.clone(), how: Vanished::Removed }));
+            assert_eq!(files.check(), Err(StoreError::Gone { file: path.clone(), how: FileLoss::Removed }));
             // The number of a file that is gone is not given to the next one while this process looks.
             fs::write(&path, suffix).expect("written");
-            assert_eq!(files.check(), Err(StoreError::Gone { file: path, how: Vanished::Replaced }));
+            assert_eq!(files.check(), Err(StoreError::Gone { file: path, how: FileLoss::Replaced }));
         }
     }
 
@@ -93,7 +93,7 @@ mod tests {
         let (folder, database, files) = three();
         let elsewhere = folder.path().with_extension("elsewhere");
         fs::rename(folder.path(), &elsewhere).expect("renamed");
-        assert_eq!(files.check(), Err(StoreError::Gone { file: database, how: Vanished::Removed }));
+        assert_eq!(files.check(), Err(StoreError::Gone { file: database, how: FileLoss::Removed }));
         fs::rename(&elsewhere, folder.path()).expect("back");
         assert_eq!(files.check(), Ok(()));
     }

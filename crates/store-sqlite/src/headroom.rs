@@ -10,7 +10,7 @@ use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
 
 use crate::ballast::{BALLAST_BYTES, Ballast};
-use crate::connect::Place;
+use crate::connect::DatabaseFile;
 
 /// Work begins only where this much is free: the largest append, so that a call that may start can also end.
 pub(crate) const ROOM_TO_WORK: u64 = 4 << 20;
@@ -34,7 +34,7 @@ impl Headroom {
 
     /// Whether new work may be taken. Where the ballast was given away, its room does not count: it is for those who
     /// have something to end.
-    pub(crate) fn admits(&mut self, place: &Place) -> bool {
+    pub(crate) fn admits(&mut self, place: &DatabaseFile) -> bool {
         if !self.roomy {
             self.roomy = room(place) >= needed(place, &self.ballast);
         }
@@ -42,7 +42,7 @@ impl Headroom {
     }
 
     /// Whether this error means that there is no room.
-    pub(crate) fn is_full(place: &Place, error: &rusqlite::Error) -> bool {
+    pub(crate) fn is_full(place: &DatabaseFile, error: &rusqlite::Error) -> bool {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => true,
             Some(ErrorCode::SystemIoFailure) => room(place) < NO_ROOM,
@@ -62,13 +62,13 @@ impl Headroom {
     }
 
     /// What someone is told who comes with new work.
-    pub(crate) fn refusal(place: &Place) -> StoreError {
+    pub(crate) fn refusal(place: &DatabaseFile) -> StoreError {
         StoreError::DiskFull { free: room(place), needed: needed(place, &Ballast::beside(&place.path)) }
     }
 }
 
 /// What must be free for new work to begin. Where the ballast was given away, its room is spoken for.
-fn needed(place: &Place, ballast: &Ballast) -> u64 {
+fn needed(place: &DatabaseFile, ballast: &Ballast) -> u64 {
     let size = statvfs(folder(place)).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
     let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
     let missed = size >= DISK_FOR_BALLAST && limit >= BALLAST_BYTES && !ballast.is_kept() && ballast.was_made();
@@ -77,7 +77,7 @@ fn needed(place: &Place, ballast: &Ballast) -> u64 {
 
 /// Bytes that can still be written: what the disk has, and what the limit of a file's size leaves. What cannot be asked
 /// is no obstacle; the write itself will tell.
-fn room(place: &Place) -> u64 {
+fn room(place: &DatabaseFile) -> u64 {
     let free = statvfs(folder(place)).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
     let longest = ["", "-wal", "-shm"].iter().map(|suffix| {
@@ -88,6 +88,6 @@ fn room(place: &Place) -> u64 {
     free.min(limit.saturating_sub(longest.max().unwrap_or(0)))
 }
 
-fn folder(place: &Place) -> &Path {
+fn folder(place: &DatabaseFile) -> &Path {
     place.path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }

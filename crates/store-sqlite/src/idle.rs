@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::ballast::Ballast;
 use crate::connect::BUSY_TIMEOUT;
 use crate::search;
-use crate::writer::Desk;
+use crate::writer::BatchDesk;
 
 /// Nothing written for this long: the store is idle.
 #[cfg(not(test))]
@@ -61,7 +61,7 @@ impl Upkeep {
     }
 
     /// The next operation, with the chores of an idle store done while there is none.
-    pub(crate) fn next<T>(&mut self, queue: &mut mpsc::Receiver<T>, desk: &Desk) -> Option<T> {
+    pub(crate) fn next<T>(&mut self, queue: &mut mpsc::Receiver<T>, desk: &BatchDesk) -> Option<T> {
         loop {
             match receive_within(queue, IDLE_AFTER) {
                 Ok(next) => {
@@ -77,7 +77,7 @@ impl Upkeep {
         }
     }
 
-    fn look(&mut self, desk: &Desk, still_idle: &dyn Fn() -> bool) {
+    fn look(&mut self, desk: &BatchDesk, still_idle: &dyn Fn() -> bool) {
         let commits = desk.commits();
         let idle = commits == self.seen;
         self.seen = commits;

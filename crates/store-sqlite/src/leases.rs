@@ -11,7 +11,7 @@ use portcullis_store::{
 use crate::codec::json;
 use crate::error::Fail;
 use crate::op::{Trace, Tx};
-use crate::{due, heads, kept, tail};
+use crate::{due, heads, removal, tail};
 
 fn may_claim(tx: &Tx<'_>, head: &Head, now: Timestamp) -> bool {
     match (&head.lease_owner, head.lease_until) {
@@ -30,7 +30,7 @@ fn grant(tx: &Tx<'_>, key: SessionKey, mut head: Head, owner: &LeaseOwner, ttl: 
 pub(crate) fn claim_session(tx: &Tx<'_>, key: SessionKey, owner: &LeaseOwner, ttl: Duration) -> Result<Claim, Fail> {
     let head = heads::read(tx.conn, key)?.ok_or(StoreError::NoSession(key.session))?;
     tail::check(tx, key, Some(&head))?;
-    kept::check_not_erased(tx.conn, key, Some(&head))?;
+    removal::check_not_erased(tx.conn, key, Some(&head))?;
     if !may_claim(tx, &head, tx.env.clock.now())
         && let (Some(owner), Some(until)) = (head.lease_owner.clone(), head.lease_until)
     {
@@ -79,9 +79,9 @@ pub(crate) fn claim_any(
 }
 
 /// Sessions that nobody may take, each with the reason.
-type Damaged = BTreeMap<SessionKey, StoreError>;
+type DamagedSessions = BTreeMap<SessionKey, StoreError>;
 
-fn without(mut candidates: Vec<Due>, damaged: &Damaged) -> Vec<Due> {
+fn without(mut candidates: Vec<Due>, damaged: &DamagedSessions) -> Vec<Due> {
     candidates.retain(|due| !damaged.contains_key(&due.key));
     candidates
 }
@@ -91,9 +91,9 @@ fn without(mut candidates: Vec<Due>, damaged: &Damaged) -> Vec<Due> {
 fn grant_all(
     tx: &Tx<'_>,
     (owner, ttl): (&LeaseOwner, Duration),
-    choose: impl Fn(&Damaged) -> rusqlite::Result<Vec<Due>>,
-) -> Result<(Vec<(SessionKey, Lease)>, Damaged), Fail> {
-    let mut damaged = Damaged::new();
+    choose: impl Fn(&DamagedSessions) -> rusqlite::Result<Vec<Due>>,
+) -> Result<(Vec<(SessionKey, Lease)>, DamagedSessions), Fail> {
+    let mut damaged = DamagedSessions::new();
     loop {
         let mut sound = Vec::new();
         let before = damaged.len();

@@ -24,18 +24,18 @@ const CHECK: usize = 8;
 
 /// The newest event of a session, and in which run it stands: runs are counted up by every append of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Newest {
+pub(crate) struct NewestEvent {
     pub(crate) run: i64,
     pub(crate) seq: u64,
     pub(crate) hash: Digest,
 }
 
-type Named = BTreeMap<SessionKey, Newest>;
+type NewestEvents = BTreeMap<SessionKey, NewestEvent>;
 
 /// What a process knows.
 #[derive(Debug, Default)]
-struct Known {
-    named: Named,
+struct MarkState {
+    named: NewestEvents,
     /// Sessions whose lost end is being settled: the file still names what is lost.
     aside: BTreeSet<SessionKey>,
 }
@@ -44,7 +44,7 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Mark {
     path: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<MarkState>,
 }
 
 impl Mark {
@@ -54,36 +54,36 @@ impl Mark {
         name.push("-mark");
         let path = PathBuf::from(name);
         let named = File::open(&path).and_then(|file| read(&file)).unwrap_or_default();
-        Self { path, known: Mutex::new(Known { named, aside: BTreeSet::new() }) }
+        Self { path, known: Mutex::new(MarkState { named, aside: BTreeSet::new() }) }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, MarkState> {
         // Every change of it is one insertion or removal.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known of a session.
-    pub(crate) fn of(&self, key: SessionKey) -> Option<Newest> {
+    pub(crate) fn of(&self, key: SessionKey) -> Option<NewestEvent> {
         self.known().named.get(&key).copied()
     }
 
     /// Everything that is named.
-    pub(crate) fn all(&self) -> Vec<(SessionKey, Newest)> {
+    pub(crate) fn all(&self) -> Vec<(SessionKey, NewestEvent)> {
         self.known().named.iter().map(|(key, newest)| (*key, *newest)).collect()
     }
 
     /// Names what was just made durable. What other processes named stays. Two that write at the same moment may leave the
     /// older one of both; the next commit of either mends that. A mark that cannot be written is an older mark: the store
     /// itself says what is wrong with its disk.
-    pub(crate) fn note(&self, written: &[(SessionKey, Newest)]) {
+    pub(crate) fn note(&self, written: &[(SessionKey, NewestEvent)]) {
         if written.is_empty() {
             return;
         }
         let mut known = self.known();
-        let Known { named, aside } = &mut *known;
+        let MarkState { named, aside } = &mut *known;
         named.extend(written.iter().filter(|(key, _)| !aside.contains(key)).copied());
         let _ = self.write(|theirs| {
-            let mut kept = Named::new();
+            let mut kept = NewestEvents::new();
             for (key, newest) in theirs {
                 if aside.contains(&key) {
                     kept.insert(key, newest);
@@ -115,7 +115,7 @@ impl Mark {
         known.aside.extend(keys);
     }
 
-    fn write(&self, change: impl FnOnce(Named) -> Named) -> io::Result<()> {
+    fn write(&self, change: impl FnOnce(NewestEvents) -> NewestEvents) -> io::Result<()> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&self.path)?;
         let named = change(read(&file).unwrap_or_default());
@@ -129,14 +129,14 @@ impl Mark {
     }
 }
 
-fn forget_oldest(named: &mut Named, most: usize) {
+fn forget_oldest(named: &mut NewestEvents, most: usize) {
     while named.len() > most {
         let oldest = named.iter().min_by_key(|(_, newest)| newest.run).map(|(key, _)| *key);
         oldest.and_then(|key| named.remove(&key));
     }
 }
 
-fn entry(key: SessionKey, newest: Newest) -> [u8; ENTRY] {
+fn entry(key: SessionKey, newest: NewestEvent) -> [u8; ENTRY] {
     let mut bytes = Vec::with_capacity(ENTRY);
     bytes.extend_from_slice(&newest.run.to_be_bytes());
     bytes.extend_from_slice(&key.tenant.as_u128().to_be_bytes());
@@ -154,7 +154,7 @@ fn check(fields: &[u8]) -> [u8; CHECK] {
 }
 
 /// What a file names. An entry that was torn names nothing.
-fn read(file: &File) -> io::Result<Named> {
+fn read(file: &File) -> io::Result<NewestEvents> {
     let mut bytes = [0; MAGIC.len() + SESSIONS * ENTRY];
     let mut filled = 0;
     while filled < bytes.len() {
@@ -163,11 +163,11 @@ fn read(file: &File) -> io::Result<Named> {
             n => filled += n,
         }
     }
-    let Some(entries) = bytes[..filled].strip_prefix(MAGIC) else { return Ok(Named::new()) };
+    let Some(entries) = bytes[..filled].strip_prefix(MAGIC) else { return Ok(NewestEvents::new()) };
     Ok(entries.chunks_exact(ENTRY).filter_map(parsed).collect())
 }
 
-fn parsed(entry: &[u8]) -> Option<(SessionKey, Newest)> {
+fn parsed(entry: &[u8]) -> Option<(SessionKey, NewestEvent)> {
     let (fields, written) = entry.split_at_checked(ENTRY - CHECK)?;
     if check(fields) != written {
         return None;
@@ -181,7 +181,7 @@ fn parsed(entry: &[u8]) -> Option<(SessionKey, Newest)> {
         session: SessionId::from_u128(u128::from_be_bytes(*session)),
     };
     let hash = Digest::from_bytes(*hash.first_chunk::<32>()?);
-    Some((key, Newest { run: i64::from_be_bytes(*run), seq: u64::from_be_bytes(*seq), hash }))
+    Some((key, NewestEvent { run: i64::from_be_bytes(*run), seq: u64::from_be_bytes(*seq), hash }))
 }
 
 #[cfg(test)]
@@ -195,8 +195,8 @@ mod tests {
         SessionKey { tenant: TenantId::from_u128(1), session: SessionId::from_u128(n) }
     }
 
-    fn at(run: i64) -> Newest {
-        Newest { run, seq: run as u64 * 2, hash: Digest::of(&run.to_be_bytes()) }
+    fn at(run: i64) -> NewestEvent {
+        NewestEvent { run, seq: run as u64 * 2, hash: Digest::of(&run.to_be_bytes()) }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::connect::Place;
+use crate::connect::DatabaseFile;
 
 /// How late a hint about another process may be (store §7).
 const POLL: Duration = Duration::from_millis(100);
@@ -18,7 +18,7 @@ pub(crate) struct Poll {
 }
 
 impl Poll {
-    pub(crate) fn start(place: Place, changes: watch::Sender<u64>) -> Self {
+    pub(crate) fn start(place: DatabaseFile, changes: watch::Sender<u64>) -> Self {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let watched = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
@@ -42,7 +42,7 @@ impl Drop for Poll {
     }
 }
 
-fn poll(place: &Place, changes: &watch::Sender<u64>, stop: &(Mutex<bool>, Condvar)) {
+fn poll(place: &DatabaseFile, changes: &watch::Sender<u64>, stop: &(Mutex<bool>, Condvar)) {
     let (stopped, wake) = stop;
     let mut conn = None;
     let mut seen: Option<i64> = None;

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::error::Fail;
-use crate::mark::{Mark, Newest};
+use crate::mark::{Mark, NewestEvent};
 
 /// What operations need from outside.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub(crate) struct Tx<'a> {
     pub(crate) conn: &'a Connection,
     pub(crate) env: &'a Env,
     /// The newest events of what this transaction appended, named once it is durable.
-    pub(crate) appended: RefCell<Vec<(SessionKey, Newest)>>,
+    pub(crate) appended: RefCell<Vec<(SessionKey, NewestEvent)>>,
 }
 
 /// What an operation leaves in the tables: if it is there, the operation's transaction committed.

@@ -7,20 +7,20 @@ use portcullis_store::StoreError;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use crate::connect::{Place, patiently};
+use crate::connect::{DatabaseFile, patiently};
 use crate::error::plain;
 
 /// Readers at once; more would wait for the same disk.
 const READERS: usize = 4;
 
 pub(crate) struct Readers {
-    place: Place,
+    place: DatabaseFile,
     idle: Mutex<Vec<Connection>>,
     turns: Semaphore,
 }
 
 impl Readers {
-    pub(crate) fn new(place: Place) -> Arc<Self> {
+    pub(crate) fn new(place: DatabaseFile) -> Arc<Self> {
         Arc::new(Self { place, idle: Mutex::default(), turns: Semaphore::new(READERS) })
     }
 

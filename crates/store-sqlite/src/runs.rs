@@ -3,7 +3,7 @@
 //! of the same in the same words, so that together they pack to a fraction of what each would.
 
 use portcullis_base::{AppendId, Digest, EventId, SessionId, TurnId, WakeId, WorkerId};
-use portcullis_event::{Actor, Event, EventType, Payload, Typed, first_prev_hash};
+use portcullis_event::{Actor, DecodedBody, Event, EventType, Payload, first_prev_hash};
 use portcullis_store::SessionKey;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -226,12 +226,12 @@ impl Run {
 }
 
 /// Reads runs, each once for all its events that follow one another.
-pub(crate) struct Runs<'c> {
+pub(crate) struct RunReader<'c> {
     conn: &'c Connection,
     last: Option<Run>,
 }
 
-impl<'c> Runs<'c> {
+impl<'c> RunReader<'c> {
     pub(crate) fn of(conn: &'c Connection) -> Self {
         Self { conn, last: None }
     }
@@ -272,7 +272,7 @@ pub(crate) fn events_while(
          WHERE log = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
     )?;
     let mut rows = found.query(params![log, after, crate::query::bounded(limit)])?;
-    let mut runs = Runs::of(conn);
+    let mut runs = RunReader::of(conn);
     while let Some(row) = rows.next()? {
         let event = event(row, runs.run(log, row.get(7)?)?, prev_hash)?;
         prev_hash = event.hash;
@@ -308,7 +308,7 @@ fn event(row: &Row<'_>, run: &Run, prev_hash: Digest) -> rusqlite::Result<Event>
         },
         prev_hash,
         hash: digest_at(row, 6)?,
-        typed: Typed::default(),
+        typed: DecodedBody::default(),
     })
 }
 

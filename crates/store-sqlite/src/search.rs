@@ -18,13 +18,13 @@ const BATCH_BYTES: usize = 1 << 20;
 const IDLE_BATCH: usize = 256;
 
 /// A log of which not everything was taken in.
-struct Behind {
+struct LaggingLog {
     key: SessionKey,
     seq: u64,
 }
 
 /// Logs with events after their cursor. The reserved ones are no sessions and are not searched.
-fn behind(conn: &Connection, tenant: TenantId, limit: usize) -> rusqlite::Result<Vec<Behind>> {
+fn behind(conn: &Connection, tenant: TenantId, limit: usize) -> rusqlite::Result<Vec<LaggingLog>> {
     conn.prepare_cached(
         "SELECT h.session, coalesce(l.seq, 0) FROM session_heads h \
          LEFT JOIN search_logs l ON l.tenant = h.tenant AND l.session = h.session \
@@ -39,7 +39,7 @@ fn behind(conn: &Connection, tenant: TenantId, limit: usize) -> rusqlite::Result
         ],
         |row| {
             let session = SessionId::from_u128(id_at(row, 0)?);
-            Ok(Behind { key: SessionKey { tenant, session }, seq: row.get(1)? })
+            Ok(LaggingLog { key: SessionKey { tenant, session }, seq: row.get(1)? })
         },
     )?
     .collect()
@@ -63,7 +63,7 @@ pub(crate) fn lag(conn: &Connection, tenant: TenantId) -> rusqlite::Result<u64> 
 pub(crate) fn catch_up(conn: &Connection, tenant: TenantId, limit: usize) -> rusqlite::Result<u64> {
     let mut batch: Vec<(i64, Event)> = Vec::new();
     let mut bytes = 0;
-    for Behind { key, mut seq } in behind(conn, tenant, limit)? {
+    for LaggingLog { key, mut seq } in behind(conn, tenant, limit)? {
         let log = log_of(conn, key)?;
         runs::events_while(conn, key, (seq, limit - batch.len()), |event| {
             seq = event.seq;
@@ -155,14 +155,19 @@ fn free_doc(conn: &Connection, milli: i64) -> rusqlite::Result<i64> {
 }
 
 /// What was found, and documents whose event was erased since they were taken in.
-pub(crate) struct Found {
+pub(crate) struct SearchResult {
     pub(crate) hits: Vec<Hit>,
     pub(crate) erased: Vec<i64>,
 }
 
 /// Asks the index where to look, and the events themselves whether it is so.
-pub(crate) fn search(conn: &Connection, tenant: TenantId, query: &Query, limit: usize) -> rusqlite::Result<Found> {
-    let mut found = Found { hits: Vec::new(), erased: Vec::new() };
+pub(crate) fn search(
+    conn: &Connection,
+    tenant: TenantId,
+    query: &Query,
+    limit: usize,
+) -> rusqlite::Result<SearchResult> {
+    let mut found = SearchResult { hits: Vec::new(), erased: Vec::new() };
     // A phrase holds letters, digits and spaces: in quotes there is nothing in it that FTS5 would read as syntax.
     let words: Vec<String> = query.phrases().iter().map(|phrase| format!("\"{phrase}\"")).collect();
     let mut docs =

@@ -12,14 +12,14 @@ use portcullis_event::{CheckpointKey, Event, EventType};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
     IntentRow, Lease, LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite,
-    Records, Retain, Search, SessionKey, SessionSummary, Snapshot, StoreError, Swept, WakeRow, Witness,
+    Records, Retain, Search, SessionKey, SessionSummary, Snapshot, StoreError, SweepResult, WakeRow, Witness,
 };
 use rusqlite::ErrorCode;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::ballast::Ballast;
-use crate::connect::{Durability, Place};
+use crate::connect::{DatabaseFile, Durability};
 use crate::error::{Fail, is_unwritable, obstacle, plain, unwritable};
 use crate::headroom::Headroom;
 use crate::idle::truncate;
@@ -27,8 +27,8 @@ use crate::mark::Mark;
 use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
-use crate::writer::{Desk, QUEUE, Shared, Writer};
-use crate::{apply, backup, heads, import, kept, leases, migrate, query, records, search, sweep, tail, wakes};
+use crate::writer::{BatchDesk, QUEUE, Writer, WriterShared};
+use crate::{apply, backup, heads, import, leases, migrate, query, records, removal, search, sweep, tail, wakes};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
 #[derive(Clone)]
@@ -44,17 +44,17 @@ pub struct SqliteConfig {
 }
 
 /// Where the answer of an operation arrives.
-type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
+type PendingReply<T> = oneshot::Receiver<Result<T, StoreError>>;
 
 /// A store in one SQLite file, which several processes may share.
 pub struct SqliteStore {
     /// `None` only while it is dropped: closing the queue ends the writer.
     queue: Option<mpsc::Sender<Box<dyn Op>>>,
-    desk: Desk,
+    desk: BatchDesk,
     writer: Option<JoinHandle<()>>,
     readers: Arc<Readers>,
-    shared: Arc<Shared>,
-    place: Place,
+    shared: Arc<WriterShared>,
+    place: DatabaseFile,
     key: Option<CheckpointKey>,
     mark: Arc<Mark>,
     lost: Vec<LostEnd>,
@@ -88,7 +88,7 @@ impl SqliteStore {
     /// If the file cannot be made or opened, lies on a network file system, is not a Portcullis
     /// store, or was written by a newer program.
     pub fn open(config: SqliteConfig) -> Result<Self, StoreError> {
-        let place = Place { path: config.path, durability: config.durability };
+        let place = DatabaseFile { path: config.path, durability: config.durability };
         place.prepare()?;
         let named = |error: StoreError| at_path(&place, error);
         let conn = open_writer(&place).map_err(named)?;
@@ -102,9 +102,9 @@ impl SqliteStore {
             key: config.checkpoint_key.clone(),
             mark: Arc::clone(&mark),
         };
-        let shared = Shared::new();
+        let shared = WriterShared::new();
         let (queue, work) = mpsc::channel(QUEUE);
-        let desk = Desk::new(Writer::new(conn, place.clone(), env, Arc::clone(&shared))?);
+        let desk = BatchDesk::new(Writer::new(conn, place.clone(), env, Arc::clone(&shared))?);
         let thread = desk.clone();
         let writer = std::thread::Builder::new()
             .name("portcullis-writer".to_owned())
@@ -221,7 +221,10 @@ impl SqliteStore {
         self.hand_over(Task::queued(session, trace, true, run)).await
     }
 
-    async fn hand_over<T: Send + 'static>(&self, (op, answer): (Box<dyn Op>, Answer<T>)) -> Result<T, StoreError> {
+    async fn hand_over<T: Send + 'static>(
+        &self,
+        (op, answer): (Box<dyn Op>, PendingReply<T>),
+    ) -> Result<T, StoreError> {
         if self.shared.stopped.get().is_some() {
             return Err(self.shared.refusal());
         }
@@ -232,7 +235,7 @@ impl SqliteStore {
     }
 
     /// The same on the writer's thread, whatever it costs: the caller can stop waiting.
-    async fn write_queued<T>(&self, op: Box<dyn Op>, answer: Answer<T>) -> Result<T, StoreError> {
+    async fn write_queued<T>(&self, op: Box<dyn Op>, answer: PendingReply<T>) -> Result<T, StoreError> {
         let Some(queue) = &self.queue else {
             return Err(self.shared.refusal());
         };
@@ -240,7 +243,7 @@ impl SqliteStore {
         self.answer(answer).await
     }
 
-    async fn answer<T>(&self, answer: Answer<T>) -> Result<T, StoreError> {
+    async fn answer<T>(&self, answer: PendingReply<T>) -> Result<T, StoreError> {
         // Every operation in the queue is answered, even by a writer that panicked.
         answer.await.map_err(|_| StoreError::Ambiguous("the writer went away without an answer".to_owned()))?
     }
@@ -257,7 +260,7 @@ impl SqliteStore {
     }
 
     #[cfg(test)]
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &WriterShared {
         &self.shared
     }
 
@@ -290,7 +293,7 @@ impl Drop for SqliteStore {
 
 /// The first connection of a process makes the memory that all share, and on a full disk may find no room for it. Whoever
 /// only reads needs it as well, so the ballast is given for it.
-fn open_writer(place: &Place) -> Result<rusqlite::Connection, StoreError> {
+fn open_writer(place: &DatabaseFile) -> Result<rusqlite::Connection, StoreError> {
     let no_room = match place.writer() {
         Err(error) if Headroom::is_full(place, &error) => Headroom::refusal(place),
         Err(error) if is_unwritable(&error) => return Err(StoreError::ReadOnly(unwritable(&place.path))),
@@ -317,7 +320,7 @@ fn lost_ends(conn: &rusqlite::Connection, mark: &Mark) -> rusqlite::Result<Vec<L
 }
 
 /// An error of opening says which file it is about.
-fn at_path(place: &Place, error: StoreError) -> StoreError {
+fn at_path(place: &DatabaseFile, error: StoreError) -> StoreError {
     let path = place.path.display();
     match error {
         StoreError::Unavailable(why) => StoreError::Unavailable(format!("{path}: {why}")),
@@ -336,7 +339,7 @@ impl Log for SqliteStore {
 
     async fn erase(&self, erasure: Commit) -> Result<Committed, StoreError> {
         let key = Some(erasure.key);
-        let erased = self.write_now(key, apply::trace, move |tx| kept::erase(tx, &erasure)).await?;
+        let erased = self.write_now(key, apply::trace, move |tx| removal::erase(tx, &erasure)).await?;
         // What was there stands in the write-ahead log until it is emptied; if someone reads, an idle time does it.
         let desk = self.desk.clone();
         let _ = tokio::task::spawn_blocking(move || desk.once_free(truncate)).await;
@@ -417,7 +420,8 @@ impl Log for SqliteStore {
     }
 
     async fn retain(&self, tenant: TenantId, change: Retain) -> Result<Vec<ArtifactRow>, StoreError> {
-        self.write_now(None, no_trace, move |tx| Ok(kept::retain(tx.conn, tenant, &change, tx.env.clock.now())?)).await
+        self.write_now(None, no_trace, move |tx| Ok(removal::retain(tx.conn, tenant, &change, tx.env.clock.now())?))
+            .await
     }
 
     async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
@@ -431,7 +435,7 @@ impl Log for SqliteStore {
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
         self.write(Some(key), no_trace, move |tx| {
             let head = heads::read(tx.conn, key)?;
-            match kept::check_not_erased(tx.conn, key, head.as_ref()) {
+            match removal::check_not_erased(tx.conn, key, head.as_ref()) {
                 // Whoever comes late brings nothing back.
                 Err(Fail::Refused(_)) => Ok(()),
                 Err(fail) => Err(fail),
@@ -483,7 +487,7 @@ impl Queue for SqliteStore {
         self.write(None, no_trace, move |tx| leases::claim_any(tx, &owner, limit, ttl, fairness)).await
     }
 
-    async fn sweep(&self) -> Result<Swept, StoreError> {
+    async fn sweep(&self) -> Result<SweepResult, StoreError> {
         self.write(None, no_trace, sweep::sweep).await
     }
 

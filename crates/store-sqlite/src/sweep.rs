@@ -2,7 +2,7 @@
 
 use portcullis_base::limits::{IDEMPOTENCY_KEPT, SWEEP_BATCH};
 use portcullis_base::{SessionId, TenantId};
-use portcullis_store::{SessionKey, Swept};
+use portcullis_store::{SessionKey, SweepResult};
 use rusqlite::params;
 
 use crate::codec::id_at;
@@ -11,7 +11,7 @@ use crate::heads;
 use crate::op::Tx;
 use crate::query::bounded;
 
-pub(crate) fn sweep(tx: &Tx<'_>) -> Result<Swept, Fail> {
+pub(crate) fn sweep(tx: &Tx<'_>) -> Result<SweepResult, Fail> {
     let now = tx.env.clock.now();
     // Sessions that are due already have been told; without this condition they would fill every batch.
     let overdue: Vec<SessionKey> = tx
@@ -27,7 +27,7 @@ pub(crate) fn sweep(tx: &Tx<'_>) -> Result<Swept, Fail> {
             Ok(SessionKey { tenant, session })
         })?
         .collect::<rusqlite::Result<_>>()?;
-    let mut swept = Swept::default();
+    let mut swept = SweepResult::default();
     for key in overdue {
         if let Some(mut head) = heads::read(tx.conn, key)?.filter(portcullis_store::Head::awaits_sweep) {
             head.has_work(now);

@@ -18,12 +18,12 @@ use tokio::sync::{mpsc, watch};
 use crate::aftermath::{check_tails, landed};
 use crate::ballast::Ballast;
 use crate::batch::{BATCH, run_all, sql};
-use crate::connect::{BUSY_PATIENCE, Place};
+use crate::connect::{BUSY_PATIENCE, DatabaseFile};
 use crate::error::{is_busy, is_unwritable, plain, unwritable};
 use crate::files::Files;
 use crate::headroom::Headroom;
 use crate::idle::{Upkeep, truncate};
-use crate::mark::Newest;
+use crate::mark::NewestEvent;
 use crate::op::{Env, Op, Trace, Tx};
 
 /// Operations that may wait; whoever comes then waits to be let in.
@@ -32,7 +32,7 @@ pub(crate) const QUEUE: usize = 1_024;
 const CLOSE_CHECKPOINT: i64 = 512;
 
 /// What the writer and the store both see.
-pub(crate) struct Shared {
+pub(crate) struct WriterShared {
     pub(crate) commits: AtomicU64,
     pub(crate) operations: AtomicU64,
     /// The writer thread has a batch under way or waits to begin it: whoever comes now joins the queue,
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     pub(crate) break_commit: std::sync::Mutex<Option<tests::Break>>,
 }
 
-impl Shared {
+impl WriterShared {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             commits: AtomicU64::new(0),
@@ -81,14 +81,14 @@ impl Fault {
 pub(crate) struct Writer {
     /// `None` after a fault: a connection that failed a sync is never used again.
     conn: Option<Connection>,
-    place: Place,
+    place: DatabaseFile,
     env: Env,
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
     headroom: Headroom,
     files: Files,
     batch: Vec<Box<dyn Op>>,
     /// What the batch under way appended.
-    appended: Vec<(SessionKey, Newest)>,
+    appended: Vec<(SessionKey, NewestEvent)>,
     /// COMMIT was called for the batch under way.
     committing: bool,
     /// Faults since the last commit that went through.
@@ -96,7 +96,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(conn: Connection, place: Place, env: Env, shared: Arc<Shared>) -> Result<Self, StoreError> {
+    pub(crate) fn new(
+        conn: Connection,
+        place: DatabaseFile,
+        env: Env,
+        shared: Arc<WriterShared>,
+    ) -> Result<Self, StoreError> {
         let headroom = Headroom::beside(&place.path);
         let files = Files::of(&place.path)?;
         let (batch, appended) = (Vec::with_capacity(BATCH), Vec::new());
@@ -341,12 +346,12 @@ impl Writer {
 
 /// Where a batch is written, one at a time.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct BatchDesk {
     writer: Arc<Mutex<Writer>>,
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
 }
 
-impl Desk {
+impl BatchDesk {
     pub(crate) fn new(writer: Writer) -> Self {
         let shared = Arc::clone(&writer.shared);
         Self { writer: Arc::new(Mutex::new(writer)), shared }
@@ -419,12 +424,12 @@ impl Desk {
 }
 
 #[cfg(not(test))]
-fn commit(conn: &Connection, _: &Shared) -> rusqlite::Result<()> {
+fn commit(conn: &Connection, _: &WriterShared) -> rusqlite::Result<()> {
     sql(conn, "COMMIT")
 }
 
 #[cfg(test)]
-fn commit(conn: &Connection, shared: &Shared) -> rusqlite::Result<()> {
+fn commit(conn: &Connection, shared: &WriterShared) -> rusqlite::Result<()> {
     tests::commit_or_break(conn, shared)
 }
 

@@ -11,8 +11,8 @@ use portcullis_store_testkit::conformance::assert_sound;
 use rusqlite::Connection;
 use rusqlite::ffi;
 
-use super::{Desk, Shared, Writer, sql};
-use crate::connect::Place;
+use super::{BatchDesk, Writer, WriterShared, sql};
+use crate::connect::DatabaseFile;
 use crate::error::Fail;
 use crate::op::{Env, Task, Tx, no_trace};
 use crate::{SqliteConfig, SqliteStore, testing};
@@ -30,7 +30,7 @@ fn failure(code: i32) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)
 }
 
-pub(crate) fn commit_or_break(conn: &Connection, shared: &Shared) -> rusqlite::Result<()> {
+pub(crate) fn commit_or_break(conn: &Connection, shared: &WriterShared) -> rusqlite::Result<()> {
     let mut next = shared.break_commit.lock().expect("no test panics while it holds this");
     let broken = if *next == Some(Break::Always) { *next } else { next.take() };
     drop(next);
@@ -400,11 +400,11 @@ fn f08_a_writer_that_has_stopped_writes_nothing_on_the_spot_either() {
     let (folder, store) = open(&world);
     drop(store);
     let config = config(&world, &folder);
-    let place = Place { path: config.path, durability: config.durability };
+    let place = DatabaseFile { path: config.path, durability: config.durability };
     let mark = Arc::new(crate::mark::Mark::beside(&place.path));
     let env = Env { clock: config.clock, ids: config.ids, liveness: config.liveness, key: None, mark };
-    let shared = Shared::new();
-    let desk = Desk::new(
+    let shared = WriterShared::new();
+    let desk = BatchDesk::new(
         Writer::new(place.writer().expect("opens"), place, env, Arc::clone(&shared)).expect("the files are there"),
     );
     shared.stopped.set(StoreError::ReadOnly("a fault".to_owned())).expect("for the first time");

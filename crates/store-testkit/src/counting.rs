@@ -8,7 +8,7 @@ use crate::{StoreCall, StoreWork, StoreWrapper, Wrapped};
 
 /// How often each kind of call was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct StoreCallCounts {
     /// Commits and imports that wrote something; refusals and repeats do not count.
     pub commits: u64,
     pub claims: u64,
@@ -25,7 +25,7 @@ pub type CountingStore<S> = Wrapped<CallCounter<S>>;
 /// The counts of a [`CountingStore`].
 pub struct CallCounter<S: ?Sized> {
     inner: Arc<S>,
-    counts: Mutex<Counts>,
+    counts: Mutex<StoreCallCounts>,
 }
 
 impl<S: Store + ?Sized> CountingStore<S> {
@@ -39,11 +39,11 @@ impl<S: Store + ?Sized> CountingStore<S> {
 impl<S: Store + ?Sized> CallCounter<S> {
     /// The counts so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> StoreCallCounts {
         *self.lock()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+    fn lock(&self) -> MutexGuard<'_, StoreCallCounts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -61,7 +61,7 @@ impl<S: Store + ?Sized> CallCounter<S> {
 }
 
 impl<S: Store + ?Sized> StoreWrapper for CallCounter<S> {
-    type Inside = S;
+    type Inner = S;
 
     fn inside(&self) -> &S {
         &self.inner

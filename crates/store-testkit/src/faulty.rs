@@ -131,7 +131,7 @@ impl<S: Store + ?Sized> FaultInjector<S> {
 }
 
 impl<S: Store + ?Sized> StoreWrapper for FaultInjector<S> {
-    type Inside = S;
+    type Inner = S;
 
     fn inside(&self) -> &S {
         &self.inner

@@ -15,8 +15,8 @@ mod liveness;
 mod world;
 mod wrapped;
 
-pub use counting::{CountingStore, Counts};
+pub use counting::{CountingStore, StoreCallCounts};
 pub use faulty::{Fault, FaultKind, FaultyStore};
 pub use liveness::FixedLiveness;
-pub use world::{Parked, World};
+pub use world::{ParkedAsk, World};
 pub use wrapped::{StoreCall, StoreWork, StoreWrapper, Wrapped};

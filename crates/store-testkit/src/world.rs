@@ -9,9 +9,9 @@ use portcullis_base::{
     WorkerId,
 };
 use portcullis_event::facts::{
-    Asked, AtRoot, Checked, Completed, Decided, Exit, IntentProposed, LookedUp, Plan, Priority, Replied, Reply,
-    Scheduled, SessionCreated, Stage, Started, ToolQueued, ToolUse, Touched, Verdict, WakeCancelled, WakeConsumed,
-    WakeQueued,
+    AskReplied, AtRoot, Exit, InputValidated, IntentProposed, InvocationCompleted, InvocationStarted, LookedUp,
+    PermissionAsked, PermissionDecided, Plan, Priority, Reply, Scheduled, SessionCreated, Stage, ToolQueued, ToolUse,
+    TouchedResource, Verdict, WakeCancelled, WakeConsumed, WakeQueued,
 };
 use portcullis_event::{
     Actor, CheckpointKey, ContentFormat, ContentPart, Draft, EventBody, LOCAL_TENANT, Observed, Stamp,
@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::FixedLiveness;
 
 /// An ask that waits, with the events that opened it.
-pub struct Parked {
+pub struct ParkedAsk {
     pub ask: AskId,
     pub intent: IntentId,
     pub events: Vec<Draft>,
@@ -219,7 +219,7 @@ impl World {
     #[must_use]
     pub fn started(&self, intent_id: IntentId) -> (InvocationId, Draft) {
         let invocation_id = InvocationId::make(&*self.ids, self.now());
-        let draft = self.draft(&Started {
+        let draft = self.draft(&InvocationStarted {
             invocation_id,
             intent_id,
             executor_id: "builtin:read@1".to_owned(),
@@ -251,7 +251,7 @@ impl World {
     /// `tool.invocation.completed`.
     #[must_use]
     pub fn completed(&self, intent_id: IntentId, invocation_id: InvocationId) -> Draft {
-        self.draft(&Completed {
+        self.draft(&InvocationCompleted {
             invocation_id,
             intent_id,
             exit: Exit::Ok,
@@ -328,7 +328,7 @@ impl World {
         let (intent_id, intent) = self.intent();
         let (invocation_id, started) = self.started(intent_id);
         let checked = |stage| {
-            self.draft(&Checked {
+            self.draft(&InputValidated {
                 intent_id,
                 stage,
                 ok: true,
@@ -347,13 +347,13 @@ impl World {
             }),
             checked(Stage::Schema),
             checked(Stage::Resolve),
-            self.draft(&Decided {
+            self.draft(&PermissionDecided {
                 intent_id,
                 decision: Verdict::Allow,
                 reason: "reads are allowed".to_owned(),
                 policy_ids: vec!["builtin:auto/read".to_owned()],
                 grant_ids: Vec::new(),
-                resources: vec![Touched {
+                resources: vec![TouchedResource {
                     action: "read".to_owned(),
                     kind: "path".to_owned(),
                     name: "/workspace/src/main.rs".to_owned(),
@@ -380,7 +380,7 @@ impl World {
 
     /// An intent that asks and parks; the ask expires in an hour.
     #[must_use]
-    pub fn parked(&self) -> Parked {
+    pub fn parked(&self) -> ParkedAsk {
         let (intent, proposed) = self.intent();
         let (ask, asked) = self.asked(intent);
         let events = vec![
@@ -392,14 +392,14 @@ impl World {
             }),
             asked,
         ];
-        Parked { ask, intent, events }
+        ParkedAsk { ask, intent, events }
     }
 
     /// `tool.permission.asked` of an intent.
     #[must_use]
     pub fn asked(&self, intent_id: IntentId) -> (AskId, Draft) {
         let ask_id = AskId::make(&*self.ids, self.now());
-        let draft = self.draft(&Asked {
+        let draft = self.draft(&PermissionAsked {
             grantable: None,
             held_by: None,
             // As a descendant would ask: nothing of an ask may be lost on the way into its row.
@@ -429,7 +429,7 @@ impl World {
     /// `tool.permission.replied` to an ask.
     #[must_use]
     pub fn replied(&self, ask_id: AskId, reply: Reply) -> Draft {
-        self.draft(&Replied {
+        self.draft(&AskReplied {
             ask_id,
             reply,
             approver: "user:test".to_owned(),

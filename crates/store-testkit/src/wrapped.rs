@@ -11,7 +11,7 @@ use portcullis_event::{CheckpointKey, Event};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
     IntentRow, Lease, LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Retain,
-    Search, SessionKey, SessionSummary, Snapshot, Store, StoreError, Swept, WakeRow,
+    Search, SessionKey, SessionSummary, Snapshot, Store, StoreError, SweepResult, WakeRow,
 };
 use tokio::sync::watch;
 
@@ -66,10 +66,10 @@ macro_rules! store_calls {
         /// What a wrapper does with the calls of the store inside it. Every call goes through [`Self::around`], unless the
         /// wrapper writes the method of that call itself.
         pub trait StoreWrapper: Send + Sync {
-            type Inside: Store + ?Sized;
+            type Inner: Store + ?Sized;
 
             /// The store that the calls are for.
-            fn inside(&self) -> &Self::Inside;
+            fn inside(&self) -> &Self::Inner;
 
             /// Answers a call. The call takes effect when `work` is awaited; a wrapper that drops `work` prevents it.
             fn around<T: Send>(&self, call: StoreCall, work: impl StoreWork<T>) -> impl StoreWork<T>;
@@ -134,7 +134,7 @@ store_calls! {
         Claim claim_any(
             owner: LeaseOwner, limit: usize, ttl: Duration, fairness: Fairness
         ) -> Vec<(SessionKey, Lease)>;
-        Upkeep sweep() -> Swept;
+        Upkeep sweep() -> SweepResult;
         Renew renew(key: SessionKey, fence: u64, ttl: Duration) -> Timestamp;
         Release release(key: SessionKey, fence: u64, idle_at: Option<u64>) -> ();
         Release defer(key: SessionKey, fence: u64, until: Timestamp) -> ();

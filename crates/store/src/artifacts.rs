@@ -17,7 +17,7 @@ use crate::sweep;
 const CHECK_BYTES: usize = 1 << 16;
 
 /// Bytes that are durable and hash-verified: only now may a row refer to them (S13).
-pub struct Stored {
+pub struct StoredBlob {
     pub sha256: Digest,
     pub bytes: u64,
     pub window: Arc<dyn Window>,
@@ -41,7 +41,7 @@ pub trait ArtifactWriter: Send {
     ///
     /// # Errors
     /// If that failed; nothing may refer to it then.
-    fn finish(self: Box<Self>) -> io::Result<Stored>;
+    fn finish(self: Box<Self>) -> io::Result<StoredBlob>;
 }
 
 /// Where large artifacts are kept. Calls block on the disk; async callers use a blocking thread.
@@ -122,7 +122,7 @@ impl ArtifactWriter for LocalWriter {
         Ok(Arc::new(File::open(&self.temp)?))
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<Stored> {
+    fn finish(mut self: Box<Self>) -> io::Result<StoredBlob> {
         // From now on its age counts, however long it took to write.
         self.file.set_modified(SystemTime::now())?;
         self.file.sync_all()?;
@@ -142,7 +142,7 @@ impl ArtifactWriter for LocalWriter {
                 break;
             }
         }
-        Ok(Stored { sha256, bytes: self.bytes, window: Arc::new(File::open(&place)?) })
+        Ok(StoredBlob { sha256, bytes: self.bytes, window: Arc::new(File::open(&place)?) })
     }
 }
 
@@ -216,10 +216,10 @@ impl ArtifactWriter for MemoryWriter {
         Ok(Arc::new(self.bytes.clone()))
     }
 
-    fn finish(self: Box<Self>) -> io::Result<Stored> {
+    fn finish(self: Box<Self>) -> io::Result<StoredBlob> {
         let sha256 = Digest::of(&self.bytes);
         let bytes = Arc::new(self.bytes);
-        let stored = Stored { sha256, bytes: bytes.len() as u64, window: Arc::clone(&bytes) as Arc<dyn Window> };
+        let stored = StoredBlob { sha256, bytes: bytes.len() as u64, window: Arc::clone(&bytes) as Arc<dyn Window> };
         let mut objects = self.home.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.insert((self.tenant, sha256), bytes);
         Ok(stored)

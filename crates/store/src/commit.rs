@@ -1,7 +1,7 @@
 //! The one write verb: what a commit carries, and its three constructors (store §4).
 
 use portcullis_base::{AppendId, ArtifactRef, Digest, IntentId, SessionId, TenantId, Timestamp, WorkerId};
-use portcullis_event::facts::{Backgrounded, Completed, Recovered, Started};
+use portcullis_event::facts::{CallRecovered, InvocationBackgrounded, InvocationCompleted, InvocationStarted};
 use portcullis_event::{Body, Draft, Event, EventBody as _};
 use serde_json::Value;
 
@@ -154,14 +154,15 @@ impl Commit {
     /// must not be lost for want of room, and what has not begun can wait.
     #[must_use]
     pub fn ends_work(&self) -> bool {
-        let turning = [Started::KIND, Completed::KIND, Recovered::KIND, Backgrounded::KIND];
+        let turning =
+            [InvocationStarted::KIND, InvocationCompleted::KIND, CallRecovered::KIND, InvocationBackgrounded::KIND];
         let mut began = Vec::new();
         self.events.iter().filter(|draft| turning.contains(&draft.kind)).any(|draft| match &*draft.body_ref() {
-            Body::Completed(completed) => !began.contains(&completed.invocation_id),
-            Body::Recovered(recovered) => !began.contains(&recovered.invocation_id),
+            Body::InvocationCompleted(completed) => !began.contains(&completed.invocation_id),
+            Body::CallRecovered(recovered) => !began.contains(&recovered.invocation_id),
             // A call that goes on has its observation here: without it its task would have to stop.
-            Body::Backgrounded(backgrounded) => !began.contains(&backgrounded.invocation_id),
-            Body::Started(started) => {
+            Body::InvocationBackgrounded(backgrounded) => !began.contains(&backgrounded.invocation_id),
+            Body::InvocationStarted(started) => {
                 began.push(started.invocation_id);
                 false
             }
@@ -202,7 +203,7 @@ mod tests {
         let (ids, clock, actor) = (SeededIds::new(1), ManualClock::new(Timestamp::from_micros(1)), Actor::system());
         let stamp = Stamp { ids: &ids, clock: &clock, actor: &actor, turn_id: None, wake_id: None };
         let (invocation_id, task_id) = (InvocationId::from_u128(1), TaskId::from_u128(2));
-        let gone = stamp.draft(&Backgrounded { invocation_id, task_id, wake: false, keys_freed: false });
+        let gone = stamp.draft(&InvocationBackgrounded { invocation_id, task_id, wake: false, keys_freed: false });
         let key = SessionKey { tenant: TenantId::from_u128(1), session: SessionId::from_u128(1) };
         let commit = |events| Commit::worker(key, WorkerId::from_u128(1), 1, AppendId::from_u128(1), events);
         assert!(commit(vec![gone]).ends_work());

@@ -4,7 +4,7 @@ use portcullis_base::{SessionId, TenantId};
 use portcullis_event::facts::{LedgerSessionDeleted, SessionErased};
 use portcullis_event::{Body, Draft, Event, EventBody as _, SessionStatus, ledger_of, operator_log_of};
 
-use crate::plan::{Plan, Planned, plan_any, to_ledger};
+use crate::plan::{Plan, PlannedCommit, plan_any, to_ledger};
 use crate::{Commit, Head, SessionKey, StoreError, Writer};
 
 /// The fact of an erasure, if this event is one.
@@ -28,7 +28,7 @@ pub fn was_erased(head: &Head, last: impl FnOnce() -> Option<Event>) -> bool {
 ///
 /// # Errors
 /// The refusals of [`crate::Log::erase`]; nothing may be written then.
-pub fn plan_erase(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
+pub fn plan_erase(commit: &Commit, plan: Plan<'_>) -> Result<PlannedCommit, StoreError> {
     let SessionKey { tenant, session } = commit.key;
     let refused = |kind: &Draft| StoreError::NotTheirs { writer: "an erasure", kind: kind.kind.clone() };
     let head = plan.head.clone().ok_or(StoreError::NoSession(session))?;

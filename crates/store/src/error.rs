@@ -13,12 +13,12 @@ pub const DISK_FULL: &str = "read_only_disk_full";
 /// A refused or failed operation. Unless it is [`StoreError::Ambiguous`], nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    #[error("no session {0} in this store; `portcullis sessions list` shows those that are")]
+    #[error("no session {0} in this store")]
     NoSession(SessionId),
     #[error("session {0} was erased; what is left of it are hashes, and nothing is added to it")]
     Erased(SessionId),
     /// H18: what is said to a session that ended is refused, never queued.
-    #[error("session {0} is terminated and takes nothing more; begin another with `portcullis sessions new`")]
+    #[error("session {0} is terminated and takes nothing more")]
     Terminated(SessionId),
     /// The writer's decision was made on an older log ([`crate::Commit::only_at`]): read, decide and commit again.
     #[error("session {session} has moved on to event {found} meanwhile; look again")]
@@ -39,14 +39,14 @@ pub enum StoreError {
     AskSettled { ask: AskId, state: AskState },
     #[error("ask {0} has expired")]
     AskExpired(AskId),
-    #[error("no ask {0} in this store; `portcullis approvals list` shows those that wait")]
+    #[error("no ask {0} in this store")]
     NoAsk(AskId),
     /// It started, or was observed, already: an effect happens at most once.
     #[error("intent {intent} has moved on meanwhile; nothing of it is run again")]
     IntentMoved { intent: portcullis_base::IntentId },
     #[error("wake {wake} is {} already", wake_word(*.state))]
     WakeSettled { wake: QueuedWakeId, state: WakeState },
-    #[error("no wake {0} is pending in this session; `portcullis sessions show` lists those that are")]
+    #[error("no wake {0} is pending in this session")]
     NoWake(QueuedWakeId),
     #[error("this session has {limit} pending wakes already; cancel some, or give them a common dedupe key")]
     TooManyWakes { limit: usize },
@@ -69,15 +69,12 @@ pub enum StoreError {
         .file.display(),
         lost_with(.file)
     )]
-    Gone { file: PathBuf, how: Vanished },
+    Gone { file: PathBuf, how: FileLoss },
     /// The log of a session is not the one that was recorded: events are missing or other ones stand there. Nothing is
     /// written to it, for what it has done is not known.
     #[error(
-        "session {session} is damaged: {}. Nothing is written to it and nothing of it is run: `portcullis audit verify` \
-         tells what is missing; then restore the store from a backup, or go on from the last event that holds with \
-         `portcullis sessions fork`{}",
-        disagreement(.witness, *.recorded, *.found),
-        if *.witness == Witness::Mark { ", or give up what is lost with `portcullis audit accept-loss`" } else { "" }
+        "session {session} is damaged: {}; nothing is written to it and nothing of it is run",
+        disagreement(.witness, *.recorded, *.found)
     )]
     Damaged { session: SessionId, witness: Witness, recorded: u64, found: u64 },
     /// There is no room for new work; nothing was written. Reading works, and writing goes on by itself once there is.
@@ -104,7 +101,7 @@ pub enum StoreError {
     /// The answer was lost: all of it was written, or nothing. Read before trying again.
     #[error("the store did not say whether it wrote: {0}")]
     Ambiguous(String),
-    #[error("the store is damaged: {0}; `portcullis audit verify` names what is wrong")]
+    #[error("the store is damaged: {0}")]
     Corrupt(String),
     #[error("an append of {events} events and {bytes} bytes is over the limit; it must be split")]
     TooLarge { events: usize, bytes: usize },
@@ -126,13 +123,13 @@ impl StoreError {
 
 /// What became of a file that was in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Vanished {
+pub enum FileLoss {
     Removed,
     /// Another file has its name.
     Replaced,
 }
 
-impl fmt::Display for Vanished {
+impl fmt::Display for FileLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Removed => "was removed",

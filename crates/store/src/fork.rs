@@ -61,10 +61,10 @@ pub fn fork(events: &[Event], fork: &Fork<'_>) -> Result<Forked, ForkError> {
     if events[..asked].iter().any(|event| event.payload.is_none()) {
         return Err(ForkError::Erased(fork.from));
     }
-    let Quiet { at, state, open } = quiet(events, asked);
+    let QuietPlace { at, state, open } = quiet(events, asked);
     let shared = &events[..at];
     let renamed = renamed(shared, fork);
-    let mut log = Growing { head: Head::new(fork.to.session, fork.clock.now()), events: Vec::with_capacity(at + 4) };
+    let mut log = GrowingLog { head: Head::new(fork.to.session, fork.clock.now()), events: Vec::with_capacity(at + 4) };
     for event in shared {
         log.push(copy(event, fork, &renamed), event.append_id, event);
     }
@@ -77,7 +77,7 @@ pub fn fork(events: &[Event], fork: &Fork<'_>) -> Result<Forked, ForkError> {
 }
 
 /// The last place up to which nothing was under way.
-struct Quiet {
+struct QuietPlace {
     at: usize,
     state: State,
     open: Option<String>,
@@ -86,7 +86,7 @@ struct Quiet {
 /// A fork begins where no call and no model request was open, and no answer whose calls are still to be made: what was
 /// proposed in one log is not done in two. An append may be cut there: what rides in one is chosen for speed, not for
 /// meaning.
-fn quiet(events: &[Event], asked: usize) -> Quiet {
+fn quiet(events: &[Event], asked: usize) -> QuietPlace {
     let mut state = State::default();
     let mut proposed = Proposed::default();
     let (mut at, mut left_out) = (0, None);
@@ -99,7 +99,7 @@ fn quiet(events: &[Event], asked: usize) -> Quiet {
             at = n + 1;
         }
     }
-    Quiet { at, state: State::fold(&events[..at]), open: left_out }
+    QuietPlace { at, state: State::fold(&events[..at]), open: left_out }
 }
 
 /// The calls of the newest answer that have no observation.
@@ -254,12 +254,12 @@ fn closing(state: &State, fork: &Fork<'_>, names: &HashMap<String, String>, at: 
 }
 
 /// A log under construction.
-struct Growing {
+struct GrowingLog {
     head: Head,
     events: Vec<Event>,
 }
 
-impl Growing {
+impl GrowingLog {
     fn push(&mut self, draft: Draft, append: AppendId, from: &Event) {
         self.take(seal(&draft, append, from.worker_id, from.fence, &self.head));
     }

@@ -6,7 +6,7 @@ use portcullis_base::{Digest, SessionId, Timestamp};
 use portcullis_event::facts::Priority;
 use portcullis_event::{SessionStatus, first_prev_hash};
 
-use crate::{Before, Lease, LeaseOwner, Liveness, LivenessOracle};
+use crate::{Lease, LeaseOwner, Liveness, LivenessOracle, PreviousLease};
 
 /// The pending wake of a session that is due first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,9 +100,9 @@ impl Head {
     ) -> Lease {
         let until = now.plus(ttl);
         let before = match self.lease_owner.as_ref().map(|gone| oracle.liveness(gone)) {
-            None => Before::GivenBack,
-            Some(Liveness::Dead) => Before::Dead,
-            Some(Liveness::Alive | Liveness::Unknown) => Before::RanOut,
+            None => PreviousLease::GivenBack,
+            Some(Liveness::Dead) => PreviousLease::Dead,
+            Some(Liveness::Alive | Liveness::Unknown) => PreviousLease::RanOut,
         };
         self.fence += 1;
         self.lease_owner = Some(owner.clone());

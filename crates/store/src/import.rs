@@ -9,7 +9,7 @@ use portcullis_event::{
     AskState, Chain, Event, RowChange, SessionStatus, head_change, ledger_of, operator_log_of, rows,
 };
 
-use crate::plan::{Plan, Planned, ledger_checkpoint, ledger_created};
+use crate::plan::{Plan, PlannedCommit, ledger_checkpoint, ledger_created};
 use crate::{
     ArtifactRow, Blob, Checkpoint, Commit, Head, NextWake, SessionKey, StoreError, Tombstone, artifacts_named,
 };
@@ -46,7 +46,7 @@ pub fn plan_import(
     import: &Import,
     plan: Plan<'_>,
     has_artifact: &dyn Fn(ArtifactId) -> bool,
-) -> Result<Option<(Commit, Planned)>, StoreError> {
+) -> Result<Option<(Commit, PlannedCommit)>, StoreError> {
     let key = import.key;
     let refused = |why: String| StoreError::NotImported { session: key.session, why };
     let (Some(first), Some(last)) = (import.events.first(), import.events.last()) else {
@@ -93,7 +93,8 @@ pub fn plan_import(
     }
     let mut commit = Commit::client(key, last.append_id, Vec::new());
     commit.artifacts = artifacts;
-    let planned = Planned { events: import.events.clone(), rows: changes, head, created: true, checkpoint, outbox };
+    let planned =
+        PlannedCommit { events: import.events.clone(), rows: changes, head, created: true, checkpoint, outbox };
     Ok(Some((commit, planned)))
 }
 

@@ -32,12 +32,12 @@ pub struct Lease {
     pub owner: LeaseOwner,
     pub until: Timestamp,
     pub last_seq: u64,
-    pub before: Before,
+    pub before: PreviousLease,
 }
 
 /// How the lease before this one ended: what its holder had begun may still be going on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Before {
+pub enum PreviousLease {
     /// It was given back, or there was none.
     GivenBack,
     /// Its holder is proven dead: nothing of it goes on.

@@ -18,10 +18,10 @@ mod import;
 mod lease;
 mod locks;
 mod memory;
-mod named;
 mod outbox;
 mod plan;
 mod queue;
+mod references;
 mod retention;
 mod rows;
 mod search;
@@ -30,22 +30,22 @@ mod traits;
 mod variables;
 mod verify;
 
-pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, Stored};
+pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, StoredBlob};
 pub use commit::{ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Tombstone, Writer};
 pub use erase::{plan_erase, was_erased};
-pub use error::{DISK_FULL, StoreError, Vanished, Witness};
+pub use error::{DISK_FULL, FileLoss, StoreError, Witness};
 pub use fork::{Fork, ForkError, Forked, fork};
 pub use gc::{ORPHAN_GRACE, grace, unreferenced};
 pub use head::{Head, NextWake};
 pub use import::{Import, Imported, plan_import};
-pub use lease::{Before, Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle};
+pub use lease::{Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle, PreviousLease};
 pub use locks::{LockKey, conflicts, lingers, lingers_until};
 pub use memory::MemoryStore;
-pub use named::{artifacts_named, contents_named};
 pub use outbox::deliver_outbox;
-pub use plan::{AskNow, Plan, Planned, plan};
-pub use queue::{Due, Fairness, Swept, by_urgency, fair_share, urgency};
-pub use retention::{Held, Retain, Retention, Why};
+pub use plan::{AskNow, Plan, PlannedCommit, plan};
+pub use queue::{Due, Fairness, SweepResult, by_urgency, fair_share, urgency};
+pub use references::{artifacts_named, contents_named};
+pub use retention::{HeldArtifacts, Retain, Retention, RetentionLimit};
 pub use rows::{
     AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot, WakeRow,
 };
@@ -54,6 +54,6 @@ pub use sweep::Leftover;
 pub use traits::{Log, Notices, Queue, Records, Search, Store};
 pub use variables::{VARIABLE, variable_id, variable_ids};
 pub use verify::{
-    Audit, Erased, LogFault, Named, Proof, Seen, Verified, is_made, verify_artifacts, verify_session,
-    verify_session_seen, verify_tenant, verify_tenant_seen,
+    Audit, ErasedEvents, LogFault, NamedArtifacts, Proof, VerifiedLog, VerifyProgress, is_made, verify_artifacts,
+    verify_session, verify_session_seen, verify_tenant, verify_tenant_seen,
 };

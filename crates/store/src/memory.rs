@@ -3,9 +3,9 @@
 
 mod apply;
 mod heads;
-mod kept;
 mod queue;
 mod records;
+mod removal;
 mod search;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -45,7 +45,7 @@ struct Tables {
     checkpoints: HashMap<SessionKey, Vec<Checkpoint>>,
     snapshots: HashMap<SessionKey, Snapshot>,
     records: BTreeMap<(TenantId, String, String), Record>,
-    idempotency: HashMap<(TenantId, String, String), Answered>,
+    idempotency: HashMap<(TenantId, String, String), StoredResponse>,
     /// Every event id ever appended: a repeat is found without reading a log.
     event_ids: HashSet<(SessionKey, EventId)>,
     delivered: HashSet<(SessionKey, String)>,
@@ -63,7 +63,7 @@ struct LockRow {
 }
 
 /// The response to an idempotent request.
-struct Answered {
+struct StoredResponse {
     body_hash: Digest,
     response: Value,
     at: Timestamp,

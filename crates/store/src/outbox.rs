@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use portcullis_base::{Digest, OutboxId};
-use portcullis_event::{Actor, Draft, EventType, Typed};
+use portcullis_event::{Actor, DecodedBody, Draft, EventType};
 
 use crate::{Commit, OutboxEntry, OutboxKind, SessionKey, Store, StoreError};
 
@@ -90,7 +90,7 @@ fn delivery(entry: &OutboxEntry) -> Commit {
         v: 1,
         payload_hash: Digest::of(payload.as_bytes()),
         payload: payload.as_str().into(),
-        typed: Typed::default(),
+        typed: DecodedBody::default(),
     };
     let key = SessionKey { tenant: entry.tenant, session: *session_id };
     let mut commit = Commit::outbox(key, dedupe.clone(), *append_id, vec![draft]);

@@ -43,7 +43,7 @@ pub struct AskNow {
 
 /// Everything a backend must write, together.
 #[derive(Debug)]
-pub struct Planned {
+pub struct PlannedCommit {
     pub events: Vec<Event>,
     pub rows: Vec<RowChange>,
     pub head: Head,
@@ -56,7 +56,7 @@ pub struct Planned {
 ///
 /// # Errors
 /// The refusals of [`StoreError`]; nothing may be written then.
-pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
+pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<PlannedCommit, StoreError> {
     // That something was erased is said by whoever erases it, with it.
     if let Some(draft) = commit.events.iter().find(|draft| erasure(draft).is_some()) {
         return Err(StoreError::NotTheirs { writer: "a commit", kind: draft.kind.clone() });
@@ -64,7 +64,7 @@ pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
     plan_any(commit, plan)
 }
 
-pub(crate) fn plan_any(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
+pub(crate) fn plan_any(commit: &Commit, plan: Plan<'_>) -> Result<PlannedCommit, StoreError> {
     let bytes = commit.bytes();
     // One event may be over the byte limit by itself: an observation with its content cannot be split.
     if commit.events.len() > APPEND_EVENTS || (bytes > APPEND_MOST && commit.events.len() > 1) {
@@ -141,7 +141,7 @@ pub(crate) fn plan_any(commit: &Commit, plan: Plan<'_>) -> Result<Planned, Store
             outbox.push(ledger_checkpoint(commit.key, checkpoint, plan.ids, plan.now));
         }
     }
-    Ok(Planned { events, rows: changes, head, created, checkpoint, outbox })
+    Ok(PlannedCommit { events, rows: changes, head, created, checkpoint, outbox })
 }
 
 /// The ledger's entry of a session that begins here.

@@ -59,14 +59,14 @@ pub struct Fairness {
 
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Swept {
+pub struct SweepResult {
     /// Sessions that became due because an ask of theirs has expired.
     pub expired: usize,
     /// Responses of idempotent requests that were forgotten.
     pub forgotten: usize,
 }
 
-impl Swept {
+impl SweepResult {
     /// Whether a batch was full: there may be more.
     #[must_use]
     pub fn more(&self) -> bool {

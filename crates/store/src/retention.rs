@@ -39,13 +39,13 @@ pub struct Retention {
 
 /// Which limit an artifact is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum RetentionLimit {
     Idle,
     Count,
     Bytes,
 }
 
-impl Why {
+impl RetentionLimit {
     /// The key of the configuration that says so.
     #[must_use]
     pub const fn key(self) -> &'static str {
@@ -58,13 +58,13 @@ impl Why {
 }
 
 /// Every artifact of a tenant, and when its session was last written.
-pub struct Held {
+pub struct HeldArtifacts {
     rows: Vec<ArtifactRow>,
     /// `None`: the session is at work, or someone is asked about it; nothing of it goes.
     quiet_since: HashMap<SessionId, Option<Timestamp>>,
 }
 
-impl Held {
+impl HeldArtifacts {
     /// Reads all rows.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Held {
 
     /// What is over a limit of the policy, largest first. Pinned ones count, and stay.
     #[must_use]
-    pub fn expired(&self, policy: &Retention, now: Timestamp) -> Vec<(ArtifactRow, Why)> {
+    pub fn expired(&self, policy: &Retention, now: Timestamp) -> Vec<(ArtifactRow, RetentionLimit)> {
         let idle_since = policy.idle.map(|idle| earlier(now, idle));
         let (mut count, mut bytes, mut seen) = (0u64, 0u64, HashSet::new());
         let mut found = Vec::new();
@@ -114,11 +114,11 @@ impl Held {
             }
             let Some(since) = self.quiet_since.get(&row.session).copied().flatten() else { continue };
             let why = if idle_since.is_some_and(|limit| since < limit) {
-                Why::Idle
+                RetentionLimit::Idle
             } else if policy.count.is_some_and(|most| count > most) {
-                Why::Count
+                RetentionLimit::Count
             } else if policy.bytes.is_some_and(|most| bytes > most) {
-                Why::Bytes
+                RetentionLimit::Bytes
             } else {
                 continue;
             };

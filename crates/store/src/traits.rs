@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
     IntentRow, Lease, LeaseOwner, OutboxEntry, Query, Record, Retain, SessionKey, SessionSummary, Snapshot, StoreError,
-    Swept, WakeRow,
+    SweepResult, WakeRow,
 };
 
 /// Events that a search through a log holds at once.
@@ -145,8 +145,8 @@ pub trait Queue: Send + Sync {
 
     /// Does what time alone asks for, in every tenant, at most [`portcullis_base::limits::SWEEP_BATCH`] rows of each kind: sessions whose ask
     /// has expired become due, so that a worker closes it and tells the model; responses of requests that nobody repeats
-    /// any more go. [`Swept::more`] = call again.
-    async fn sweep(&self) -> Result<Swept, StoreError>;
+    /// any more go. [`SweepResult::more`] = call again.
+    async fn sweep(&self) -> Result<SweepResult, StoreError>;
 
     /// Extends a lease. [`StoreError::FenceLost`] = someone took it over; write nothing more.
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError>;

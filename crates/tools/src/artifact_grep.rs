@@ -21,7 +21,7 @@ use crate::executor;
 use crate::files::counted;
 use crate::search::lines::preview;
 use crate::search::pattern::{self, Style};
-use crate::search::pieces::{Borders, OVERLAP, PIECE, Pieces};
+use crate::search::pieces::{OVERLAP, PIECE, PieceBorders, Pieces};
 use crate::search::{anchors, stoppable};
 
 const DESCRIPTION: &str = "Searches an artifact, by its id (`art_…`), for lines that match a regular expression (Rust \
@@ -153,7 +153,8 @@ fn search(
     let (near, limit) = (input.context.value(), input.limit.value());
     let (reader, borders) = Pieces::new(WindowReader { window: &**window, at: 0, stop });
     let long = borders.clone();
-    let mut near = Near { matcher: &matcher, borders, context: near, limit, total: 0, newest: 0, lines: Vec::new() };
+    let mut near =
+        NearbyLines { matcher: &matcher, borders, context: near, limit, total: 0, newest: 0, lines: Vec::new() };
     pattern::searcher(context).search_reader(&matcher, reader, &mut near).map_err(unreadable)?;
     let count = near.total.min(near.limit);
     let found = ArtifactMatches {
@@ -186,9 +187,9 @@ impl Read for WindowReader<'_> {
 }
 
 /// Matching lines and those near them, up to the context of the last match shown.
-struct Near<'m> {
+struct NearbyLines<'m> {
     matcher: &'m grep_regex::RegexMatcher,
-    borders: Borders,
+    borders: PieceBorders,
     context: u64,
     limit: u64,
     total: u64,
@@ -197,7 +198,7 @@ struct Near<'m> {
     lines: Vec<ShownLine>,
 }
 
-impl Near<'_> {
+impl NearbyLines<'_> {
     /// Whether a line belongs to a match that is shown. What comes before a match past the limit does
     /// only if it is also near the last one shown.
     fn shows(&self, number: u64) -> bool {
@@ -206,7 +207,7 @@ impl Near<'_> {
     }
 }
 
-impl Sink for Near<'_> {
+impl Sink for NearbyLines<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {

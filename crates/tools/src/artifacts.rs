@@ -63,7 +63,7 @@ struct ArtifactReadInput {
 }
 
 #[derive(Debug, Clone)]
-enum Wanted {
+enum ArtifactRange {
     Head,
     Range { start: u64, end: u64 },
     Lines { first: u64, last: u64 },
@@ -76,7 +76,7 @@ impl ArtifactReadInput {
         self.around.as_deref().filter(|text| !text.is_empty())
     }
 
-    fn wanted(&self) -> Result<Wanted, Precondition> {
+    fn wanted(&self) -> Result<ArtifactRange, Precondition> {
         let (range, lines) = (self.range.given(), self.lines.given());
         let selectors = [range.is_some(), self.around().is_some(), lines.is_some(), self.tail.given()];
         if selectors.iter().filter(|used| **used).count() > 1 {
@@ -91,7 +91,7 @@ impl ArtifactReadInput {
                     format!("range ends at {end}, before it begins at {start}"),
                 ));
             }
-            return Ok(Wanted::Range { start, end });
+            return Ok(ArtifactRange::Range { start, end });
         }
         if let Some([first, last]) = lines {
             let (first, last) = (first.max(1), open_end(last));
@@ -101,12 +101,12 @@ impl ArtifactReadInput {
                     format!("lines ends at {last}, before it begins at {first}"),
                 ));
             }
-            return Ok(Wanted::Lines { first, last });
+            return Ok(ArtifactRange::Lines { first, last });
         }
         if let Some(text) = self.around() {
-            return Ok(Wanted::Around(text.to_owned()));
+            return Ok(ArtifactRange::Around(text.to_owned()));
         }
-        Ok(if self.tail.given() { Wanted::Tail(self.tail.value()) } else { Wanted::Head })
+        Ok(if self.tail.given() { ArtifactRange::Tail(self.tail.value()) } else { ArtifactRange::Head })
     }
 
     fn artifact(&self) -> Result<ArtifactId, Precondition> {
@@ -200,7 +200,11 @@ pub(crate) fn closed(error: ShelfError) -> ToolFailure {
     }
 }
 
-fn page_of(artifact: &ArtifactRef, window: &Arc<dyn Window>, wanted: &Wanted) -> Result<ArtifactPage, ToolFailure> {
+fn page_of(
+    artifact: &ArtifactRef,
+    window: &Arc<dyn Window>,
+    wanted: &ArtifactRange,
+) -> Result<ArtifactPage, ToolFailure> {
     let unreadable = |error: io::Error| {
         ToolFailure::new("io_error", format!("artifact {} could not be read: {}", artifact.id, error.kind()))
             .retryable(true)
@@ -233,21 +237,21 @@ pub(crate) fn is_binary(artifact: &ArtifactRef, window: &dyn Window) -> io::Resu
 }
 
 /// Finds the page. `None` if the text to find is not there.
-fn select(window: &dyn Window, wanted: &Wanted) -> io::Result<Option<Span>> {
+fn select(window: &dyn Window, wanted: &ArtifactRange) -> io::Result<Option<Span>> {
     let len = window.len();
     Ok(Some(match wanted {
-        Wanted::Head => head(window, 0, len)?,
-        Wanted::Range { start, end } => {
+        ArtifactRange::Head => head(window, 0, len)?,
+        ArtifactRange::Range { start, end } => {
             let start = boundary(window, (*start).min(len))?;
             head(window, start, back_to_boundary(window, (*end).min(len))?.max(start))?
         }
-        Wanted::Lines { first, last } => {
+        ArtifactRange::Lines { first, last } => {
             let start = line_start(window, *first)?;
             let end = if *last == u64::MAX { len } else { line_start(window, last + 1)? };
             head(window, start, end)?
         }
-        Wanted::Tail(lines) => tail(window, *lines)?,
-        Wanted::Around(text) => match find(window, text.as_bytes())? {
+        ArtifactRange::Tail(lines) => tail(window, *lines)?,
+        ArtifactRange::Around(text) => match find(window, text.as_bytes())? {
             Some(at) => around(window, at, at + text.len() as u64)?,
             None => return Ok(None),
         },

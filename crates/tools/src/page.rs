@@ -30,7 +30,7 @@ pub(crate) struct Cut {
 /// The first page of `text`.
 pub(crate) fn head(text: &[u8], limits: &PageLimits) -> Cut {
     let mut cut = Cut::default();
-    let mut room = Room::new(limits);
+    let mut room = PageRoom::new(limits);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         if cut.lines == limits.lines || !room.take(line) {
             break;
@@ -47,7 +47,7 @@ pub(crate) fn head(text: &[u8], limits: &PageLimits) -> Cut {
 /// Where the last page of `text` begins; `None` if its last line fits no page.
 pub(crate) fn tail(text: &[u8], limits: &PageLimits) -> Option<usize> {
     let mut start = text.len();
-    let mut room = Room::new(limits);
+    let mut room = PageRoom::new(limits);
     let most = usize::try_from(limits.lines).unwrap_or(usize::MAX);
     for line in text.split_inclusive(|byte| *byte == b'\n').rev().take(most) {
         if !room.take(line) {
@@ -69,12 +69,12 @@ pub(crate) fn begins_char(byte: u8) -> bool {
     byte & 0b1100_0000 != 0b1000_0000
 }
 
-struct Room {
+struct PageRoom {
     bytes: usize,
     chars: usize,
 }
 
-impl Room {
+impl PageRoom {
     fn new(limits: &PageLimits) -> Self {
         Self { bytes: limits.bytes, chars: limits.chars }
     }

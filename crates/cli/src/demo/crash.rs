@@ -12,12 +12,12 @@ use portcullis::model::Model;
 use portcullis_base::Code;
 use serde_json::json;
 
-use super::{Place, Stop, look_at, lowered, played, see_through, settings, told};
+use super::{DemoProject, Stop, look_at, lowered, played, see_through, settings, told};
 use crate::args::Globals;
-use crate::exit::{Ended, failed, usage};
+use crate::exit::{ExitKind, failed, usage};
 use crate::person;
 use crate::render::{BOLD, Term, place as place_of, styled};
-use crate::run::Work;
+use crate::run::ModelRun;
 use crate::run::screen::Screen;
 use crate::signals::Leave;
 use crate::world::World;
@@ -39,12 +39,12 @@ pub fn model(tag: &str) -> anyhow::Result<Arc<dyn Model>> {
 }
 
 pub async fn run(
-    work: &Work<'_>,
-    place: &Place,
+    work: &ModelRun<'_>,
+    place: &DemoProject,
     tag: &str,
     (screen, term): (&Arc<Screen>, &Term),
     stop: &Stop,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ExitKind> {
     screen.line(&styled(BOLD, &format!("A project in {} with a command that takes long.", place_of(&place.folder))));
     screen.line(&styled(BOLD, &format!("> {PROMPT}")));
     let session = work.session;
@@ -77,7 +77,7 @@ pub async fn run(
     ));
     look_at(work, screen, term);
     let well = unknown == 1 && times == 1 && dead;
-    let ended = if well { Ended::Done } else { Ended::Failed };
+    let ended = if well { ExitKind::Done } else { ExitKind::Failed };
     screen.document(&json!({
         "type": "end", "exit": ended as u8, "session_id": session, "usage": work.used().await?,
         "unknown": unknown, "began": times, "dead": dead,
@@ -122,7 +122,7 @@ impl Drop for Stage {
 }
 
 /// What the process does that will be killed.
-pub async fn perform(stage: &str, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn perform(stage: &str, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let words: Vec<&str> = stage.split(':').collect();
     let [session, tag, parent] = words[..] else { return Err(usage("--stage is for the demo itself")) };
     die_with(parent)?;
@@ -132,12 +132,12 @@ pub async fn perform(stage: &str, globals: &Globals, term: &Term) -> anyhow::Res
     let quiet = Arc::new(Screen::new(*term, true));
     let world = World::open(lowered(settings(globals)?, globals, &quiet)?, term)?;
     let runtime = world.runtime_of(session, "portcullis demo").await?;
-    let work = Work { world: &world, runtime, session, model: model(tag)?, before: 0, globals };
+    let work = ModelRun { world: &world, runtime, session, model: model(tag)?, before: 0, globals };
     let stop = Stop::default();
     tokio::select! {
         biased;
         how = leave.next() => Ok(how),
-        outcome = see_through(&work, &quiet, term, &stop) => outcome.map(|_| Ended::Done),
+        outcome = see_through(&work, &quiet, term, &stop) => outcome.map(|_| ExitKind::Done),
     }
 }
 

@@ -18,13 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{ApprovalMode, DemoArgs, Globals, ProfileName};
 use crate::config::{self, Settings};
-use crate::exit::{Ended, failed, fault, streamed, usage};
+use crate::exit::{ExitKind, failed, fault, streamed, usage};
+use crate::hints;
 use crate::home::Home;
 use crate::render::{BOLD, DIM, Term, YELLOW, place as place_of, styled};
 use crate::run::drive::{Drive, Outcome};
 use crate::run::screen::Screen;
 use crate::run::words;
-use crate::run::{Work, model, spent};
+use crate::run::{ModelRun, model, spent};
 use crate::signals::{Interrupts, Leave};
 use crate::world::{World, quoted};
 use crate::{caches, person, wake};
@@ -41,7 +42,7 @@ const A_MOMENT: Duration = Duration::from_millis(20);
 /// How long a demo that is to end waits for what runs to settle.
 const GRACE: Duration = Duration::from_secs(3);
 
-pub async fn run(args: &DemoArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(args: &DemoArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     if let Some(stage) = &args.stage {
         return crash::perform(stage, globals, term).await;
     }
@@ -84,16 +85,16 @@ fn refuse(globals: &Globals) -> anyhow::Result<()> {
 #[derive(Default)]
 struct Stop {
     any: CancellationToken,
-    how: OnceLock<Ended>,
+    how: OnceLock<ExitKind>,
     /// By another signal than Ctrl-C, which whoever drives the session hears itself.
     other: CancellationToken,
 }
 
 impl Stop {
-    fn by(&self, how: Ended) {
+    fn by(&self, how: ExitKind) {
         // The first counts.
         let _ = self.how.set(how);
-        if how != Ended::Interrupted {
+        if how != ExitKind::Interrupted {
             self.other.cancel();
         }
         self.any.cancel();
@@ -105,11 +106,11 @@ impl Stop {
     }
 
     fn error(&self) -> anyhow::Error {
-        fault(self.how.get().copied().unwrap_or(Ended::Interrupted), "the demo was ended early")
+        fault(self.how.get().copied().unwrap_or(ExitKind::Interrupted), "the demo was ended early")
     }
 }
 
-async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> anyhow::Result<Ended> {
+async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> anyhow::Result<ExitKind> {
     let settings = settings(globals)?;
     // Before anything is laid out: whoever mistyped its name says it again for the same folder.
     let chosen = match (&globals.model, args.crash) {
@@ -117,7 +118,7 @@ async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> a
         _ => None,
     };
     let place =
-        Place::lay_out(&settings.home, args.keep.as_deref(), if args.crash { crash::PROJECT } else { PROJECT })?;
+        DemoProject::lay_out(&settings.home, args.keep.as_deref(), if args.crash { crash::PROJECT } else { PROJECT })?;
     let screen = Arc::new(Screen::new(*term, true));
     let settings = match lowered(settings, globals, &screen) {
         Ok(settings) => settings,
@@ -137,7 +138,7 @@ async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> a
         None => played("demo", MEND)?,
     };
     let session = runtime.create_session(if args.crash { "demo --crash" } else { "demo" }).await?;
-    let work = Work { world: &world, runtime, session, model, before: 0, globals };
+    let work = ModelRun { world: &world, runtime, session, model, before: 0, globals };
     let ended = match args.crash {
         true => crash::run(&work, &place, &tag, (&screen, term), stop).await,
         false => mend(&work, &place, &screen, term, stop).await,
@@ -147,7 +148,13 @@ async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> a
 }
 
 /// The project whose test fails.
-async fn mend(work: &Work<'_>, place: &Place, screen: &Arc<Screen>, term: &Term, stop: &Stop) -> anyhow::Result<Ended> {
+async fn mend(
+    work: &ModelRun<'_>,
+    place: &DemoProject,
+    screen: &Arc<Screen>,
+    term: &Term,
+    stop: &Stop,
+) -> anyhow::Result<ExitKind> {
     screen.line(&styled(BOLD, &format!("A project in {}: sum.sh, and test.sh, which fails.", place_of(&place.folder))));
     screen.line(&styled(BOLD, &format!("> {PROMPT}")));
     work.runtime.say(work.session, &person::login(), PROMPT).await?;
@@ -168,7 +175,7 @@ async fn mend(work: &Work<'_>, place: &Place, screen: &Arc<Screen>, term: &Term,
     }
     look_at(work, screen, term);
     let well = passes && verdict == Some(FinalVerdict::Supported);
-    let ended = if well { Ended::Done } else { Ended::Failed };
+    let ended = if well { ExitKind::Done } else { ExitKind::Failed };
     screen.document(&json!({
         "type": "end", "exit": ended as u8, "session_id": work.session, "usage": used,
         "verdict": verdict, "test_passes": passes,
@@ -197,7 +204,7 @@ fn lowered(mut settings: Settings, globals: &Globals, screen: &Screen) -> anyhow
             "nothing here isolates a command well enough (level `{level}`), so the demo runs none; `portcullis doctor` says \
              what is missing"
         );
-        return Err(fault(Ended::Failed, text));
+        return Err(fault(ExitKind::Failed, text));
     }
     let words = format!(
         "commands run at isolation level `{level}` here, not `{}`; `portcullis doctor` says what is missing",
@@ -213,14 +220,14 @@ fn played(name: &str, script: &str) -> anyhow::Result<Arc<dyn Model>> {
 }
 
 /// Where the project lies; gone with this, unless it is to stay.
-struct Place {
+struct DemoProject {
     folder: PathBuf,
     /// What commands in a folder that goes leave in the data folder, which goes with it.
     caches: Option<PathBuf>,
     scratch: Option<tempfile::TempDir>,
 }
 
-impl Place {
+impl DemoProject {
     fn lay_out(home: &Home, keep: Option<&Path>, project: &[(&str, &str)]) -> anyhow::Result<Self> {
         let (folder, scratch) = match keep {
             Some(folder) => {
@@ -260,7 +267,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for DemoProject {
     fn drop(&mut self) {
         if let Some(caches) = &self.caches {
             // What stays is found by `doctor` and `gc`.
@@ -270,7 +277,7 @@ impl Drop for Place {
 }
 
 /// The session, until nothing is left to do.
-async fn see_through(work: &Work<'_>, screen: &Arc<Screen>, term: &Term, stop: &Stop) -> anyhow::Result<Outcome> {
+async fn see_through(work: &ModelRun<'_>, screen: &Arc<Screen>, term: &Term, stop: &Stop) -> anyhow::Result<Outcome> {
     stop.check()?;
     let agent = work.agent(screen).await;
     let mut drive = Drive {
@@ -317,14 +324,14 @@ fn told(outcome: &Outcome, screen: &Screen, stop: &Stop) -> anyhow::Result<Optio
             }
             Ok(end.checked.as_ref().map(|checked| checked.verdict))
         }
-        Outcome::Failed(error) => Err(failed(format!("the model failed: {}", error.message))),
+        Outcome::Failed(error) => Err(failed(format!("the model failed: {}", hints::explained(error)))),
         Outcome::Interrupted => Err(stop.error()),
         Outcome::Nothing | Outcome::Waits(_) | Outcome::Later(_) => Ok(None),
     }
 }
 
 /// The commands that look at what happened.
-fn look_at(work: &Work<'_>, screen: &Screen, term: &Term) {
+fn look_at(work: &ModelRun<'_>, screen: &Screen, term: &Term) {
     let session = work.session;
     if term.quiet {
         screen.print(&format!("session {session}"));

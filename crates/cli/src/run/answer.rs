@@ -3,7 +3,7 @@
 
 /// The answer that comes, and what came of one that broke off.
 #[derive(Default)]
-pub struct Coming {
+pub struct IncomingAnswer {
     /// Text of the attempt that runs.
     text: String,
     /// Text of the last attempt that broke off. It is kept until an answer is whole.
@@ -12,7 +12,7 @@ pub struct Coming {
     failed: bool,
 }
 
-impl Coming {
+impl IncomingAnswer {
     pub fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn text_of_an_attempt_that_ends_without_a_word_is_not_lost_and_is_no_part_of_the_next_answer() {
-        let mut coming = Coming::default();
+        let mut coming = IncomingAnswer::default();
         coming.push("half");
         assert_eq!(coming.begins(), None, "it did not fail");
         coming.push("whole");

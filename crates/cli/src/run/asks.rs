@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use portcullis::{Answer, Reply};
+use portcullis::{AskAnswer, Reply};
 use portcullis_event::facts::BY_FLAG;
 use portcullis_pipeline::folded;
 use portcullis_store::{Log as _, Notices as _};
 
 use super::screen::Screen;
-use super::typed::Typed;
+use super::typed::TypedInput;
 use crate::args::ApprovalMode;
 use crate::ask::Ask;
 use crate::ask_sheet::Sheet;
-use crate::ask_view::{self, Whole};
+use crate::ask_view::{self, WholeAsk};
 use crate::choice::{Choice, Step};
 use crate::render::{BOLD, DIM, safe_line, styled};
 use crate::signals::Interrupts;
@@ -24,9 +24,9 @@ use crate::{person, terminal};
 const BESIDES: &[Choice] = &[Choice::No, Choice::Because];
 
 /// What became of a question.
-pub enum Answered {
+pub enum PromptEnd {
     /// Somebody here said this.
-    Said(Box<Answer>),
+    Said(Box<AskAnswer>),
     /// Somebody else was quicker.
     Settled,
     /// Words, which are not an answer.
@@ -40,7 +40,7 @@ pub enum Answered {
 }
 
 /// The answer that a flag gives to an ask; `None` where a person must.
-pub fn by_flag(mode: ApprovalMode, ask: &Ask) -> Option<Answer> {
+pub fn by_flag(mode: ApprovalMode, ask: &Ask) -> Option<AskAnswer> {
     match mode {
         ApprovalMode::Ask => None,
         // It may hide a command that a rule denies.
@@ -75,7 +75,7 @@ const HEARD: &str =
 /// Invariant: whatever is typed is what the person writes, unless it is one lone key on an empty line that was read after the
 /// choices could be seen. Such a key selects an answer; only Enter gives it ([`crate::choice::Chooser`]). What a wide answer would
 /// remember is shown when it is selected.
-pub struct Question<'a> {
+pub struct AskPrompt<'a> {
     world: &'a World,
     screen: &'a Screen,
     sheet: Sheet,
@@ -86,17 +86,17 @@ pub struct Question<'a> {
     looked: Option<u64>,
 }
 
-impl<'a> Question<'a> {
+impl<'a> AskPrompt<'a> {
     /// Puts it on the screen.
     pub async fn show(world: &'a World, screen: &'a Screen, ask: Ask) -> anyhow::Result<Self> {
-        let whole = Whole::load(world, ask).await?;
+        let whole = WholeAsk::load(world, ask).await?;
         let (sheet, first) = Sheet::new(world, whole, BESIDES);
         screen.print(&first);
         Ok(Self { world, screen, sheet, because: false, told_of_words: false, looked: None })
     }
 
     /// Waits for an answer, a whole line, or whatever else ends the wait.
-    pub async fn wait(&mut self, typed: &mut Typed, interrupts: &mut Interrupts) -> anyhow::Result<Answered> {
+    pub async fn wait(&mut self, typed: &mut TypedInput, interrupts: &mut Interrupts) -> anyhow::Result<PromptEnd> {
         let mut changes = self.world.store.changes();
         loop {
             if self.sheet.chooser.is_hidden() && !self.because {
@@ -108,12 +108,12 @@ impl<'a> Question<'a> {
             tokio::select! {
                 biased;
                 input = typed.next() => {
-                    let Some((input, at)) = input else { return Ok(Answered::Nobody) };
+                    let Some((input, at)) = input else { return Ok(PromptEnd::Nobody) };
                     if let Some(answered) = self.hear(typed, input, at) {
                         return Ok(answered);
                     }
                 }
-                () = interrupts.next() => return Ok(Answered::Left),
+                () = interrupts.next() => return Ok(PromptEnd::Left),
                 // What was on the screen may be gone.
                 () = terminal::CONTINUED.notified() => self.sheet.chooser.hide(),
                 () = async { let _ = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await; } => {
@@ -124,13 +124,13 @@ impl<'a> Question<'a> {
                     }
                     if !now.is_pending() {
                         self.screen.line(&settled(&now));
-                        return Ok(Answered::Settled);
+                        return Ok(PromptEnd::Settled);
                     }
                     // Only what is new in this session can have stopped it.
                     let head = self.world.store.head(key(now.row.session_id)).await?.map(|head| head.last_seq);
                     if std::mem::replace(&mut self.looked, head) != head && is_stopped(self.world, &now).await? {
                         self.screen.line(STOPPED);
-                        return Ok(Answered::Stopped);
+                        return Ok(PromptEnd::Stopped);
                     }
                 }
             }
@@ -138,7 +138,7 @@ impl<'a> Question<'a> {
     }
 
     /// Something was typed.
-    fn hear(&mut self, typed: &mut Typed, input: Input, at: Instant) -> Option<Answered> {
+    fn hear(&mut self, typed: &mut TypedInput, input: Input, at: Instant) -> Option<PromptEnd> {
         if self.because {
             return self.reason(typed, input);
         }
@@ -165,7 +165,7 @@ impl<'a> Question<'a> {
         None
     }
 
-    fn written(&mut self, typed: &mut Typed, inputs: Vec<Input>) -> Option<Answered> {
+    fn written(&mut self, typed: &mut TypedInput, inputs: Vec<Input>) -> Option<PromptEnd> {
         let mut line = None;
         for input in inputs {
             line = typed.apply(input).or(line);
@@ -177,12 +177,12 @@ impl<'a> Question<'a> {
         // What was asked stands further up by then.
         line.map(|line| {
             self.sheet.chooser.hide();
-            Answered::Line(line)
+            PromptEnd::Line(line)
         })
     }
 
     /// Empties the line and shows the choices below whatever else was shown.
-    fn offer_again(&self, typed: &mut Typed, why: Option<&str>) {
+    fn offer_again(&self, typed: &mut TypedInput, why: Option<&str>) {
         typed.take_line();
         self.draw(typed);
         if let Some(why) = why {
@@ -191,7 +191,7 @@ impl<'a> Question<'a> {
         self.screen.line(&styled(BOLD, &self.sheet.chooser.line()));
     }
 
-    fn draw(&self, typed: &Typed) {
+    fn draw(&self, typed: &TypedInput) {
         match self.sheet.chooser.selection() {
             Some(selection) => self.screen.selected(&selection),
             None => self.screen.typing(if self.because { "no, because " } else { "" }, typed.line()),
@@ -199,7 +199,7 @@ impl<'a> Question<'a> {
     }
 
     /// Shows what would be answered; of an answer that is remembered exactly what would be.
-    fn select(&mut self, typed: &Typed, choice: Choice) {
+    fn select(&mut self, typed: &TypedInput, choice: Choice) {
         let scope = match choice {
             Choice::Session => Some("for this session".to_owned()),
             Choice::Project => Some(format!("for every session in {}", ask_view::folder(&self.sheet.whole.ask))),
@@ -215,7 +215,7 @@ impl<'a> Question<'a> {
         self.sheet.chooser.selection_is_shown(shown);
     }
 
-    fn confirmed(&mut self, typed: &mut Typed, choice: Choice) -> Option<Answered> {
+    fn confirmed(&mut self, typed: &mut TypedInput, choice: Choice) -> Option<PromptEnd> {
         self.draw(typed);
         match choice {
             Choice::Once => Some(said(Reply::AllowOnce, None)),
@@ -235,7 +235,7 @@ impl<'a> Question<'a> {
     }
 
     /// A line that says why not.
-    fn reason(&mut self, typed: &mut Typed, input: Input) -> Option<Answered> {
+    fn reason(&mut self, typed: &mut TypedInput, input: Input) -> Option<PromptEnd> {
         let words = match input {
             Input::Escape => {
                 typed.take_line();
@@ -260,6 +260,6 @@ impl<'a> Question<'a> {
     }
 }
 
-fn said(reply: Reply, words: Option<String>) -> Answered {
-    Answered::Said(Box::new(person::answer(reply, "cli", words)))
+fn said(reply: Reply, words: Option<String>) -> PromptEnd {
+    PromptEnd::Said(Box::new(person::answer(reply, "cli", words)))
 }

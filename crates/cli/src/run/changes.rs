@@ -9,8 +9,9 @@ use portcullis_event::{Body, Event, LOCAL_TENANT};
 use portcullis_pipeline::ArtifactShelf;
 use serde_json::{Value, json};
 
-use super::Work;
+use super::ModelRun;
 use crate::exit::failed;
+use crate::hints;
 use crate::render::{self, safe_line};
 use crate::world::{World, quoted};
 
@@ -46,13 +47,13 @@ pub fn removal(name: &str) -> Value {
 
 /// What the model is told of a change that was taken back.
 pub fn note(name: &str) -> String {
-    let file = portcullis::harness::context::told::name(name);
+    let file = portcullis::harness::context::quoted::name(name);
     format!("I took your last change to {file} back (/undo); the file is as it was before that change.")
 }
 
 /// What a log says about files.
 #[derive(Default)]
-pub struct Changed {
+pub struct FileChanges {
     /// Changes, oldest first.
     pub files: Vec<Change>,
     /// Those that were not taken back.
@@ -63,7 +64,7 @@ pub struct Changed {
     pub untold: Vec<String>,
 }
 
-impl Changed {
+impl FileChanges {
     pub async fn load(world: &World, session: SessionId) -> anyhow::Result<Self> {
         let (mut changed, mut calls) = (Self::default(), Calls::default());
         let gather = |events: &[Event]| {
@@ -151,16 +152,16 @@ struct Calls {
 }
 
 /// What an artifact of this session holds.
-pub async fn kept(work: &Work<'_>, id: &str) -> anyhow::Result<String> {
+pub async fn kept(work: &ModelRun<'_>, id: &str) -> anyhow::Result<String> {
     let gone = |why: &dyn std::fmt::Display| failed(format!("what the file held is not kept any more: {why}"));
     let id: ArtifactId = id.parse().map_err(|e| gone(&e))?;
     let shelf = ArtifactShelf::new(work.world.store.clone(), work.world.artifacts()?, LOCAL_TENANT);
-    let (_, window) = shelf.open(id, Some(work.session)).await.map_err(|e| gone(&e))?;
+    let (_, window) = shelf.open(id, Some(work.session)).await.map_err(|e| gone(&hints::explained(&e)))?;
     let bytes = window.slice(0, window.len()).map_err(|e| gone(&e))?;
     String::from_utf8(bytes.to_vec()).map_err(|_| failed("it is not text"))
 }
 
-async fn side(work: &Work<'_>, side: Option<&String>) -> anyhow::Result<String> {
+async fn side(work: &ModelRun<'_>, side: Option<&String>) -> anyhow::Result<String> {
     match side {
         Some(id) => kept(work, id).await,
         None => Ok(String::new()),
@@ -168,8 +169,8 @@ async fn side(work: &Work<'_>, side: Option<&String>) -> anyhow::Result<String> 
 }
 
 /// Each file as it was before the session's first change, against its last.
-pub async fn diff(work: &Work<'_>) -> anyhow::Result<String> {
-    let Changed { files, commands, .. } = Changed::load(work.world, work.session).await?;
+pub async fn diff(work: &ModelRun<'_>) -> anyhow::Result<String> {
+    let FileChanges { files, commands, .. } = FileChanges::load(work.world, work.session).await?;
     let mut text = String::new();
     let mut seen: Vec<&str> = Vec::new();
     let files: Vec<SideEffect> = files.into_iter().map(|change| change.effect).collect();
@@ -185,7 +186,9 @@ pub async fn diff(work: &Work<'_>) -> anyhow::Result<String> {
             (Ok(before), Ok(after)) => {
                 text.push_str(&render::diff(&portcullis::unified_diff(&name, Some(&before), &after).text));
             }
-            (Err(error), _) | (_, Err(error)) => text.push_str(&format!("{name}: {error}\n")),
+            (Err(error), _) | (_, Err(error)) => {
+                text.push_str(&format!("{name}: {}\n", hints::followed(error.to_string(), hints::of(error.as_ref()))))
+            }
         }
     }
     if files.is_empty() {
@@ -214,7 +217,7 @@ mod tests {
     }
 
     fn left(changes: Vec<Change>) -> Vec<(String, Option<String>)> {
-        let mut changed = Changed::default();
+        let mut changed = FileChanges::default();
         changes.into_iter().for_each(|change| changed.changed(change));
         let standing = changed.standing.iter().map(|at| &changed.files[*at].effect);
         standing.map(|effect| (effect.target.clone(), effect.before.clone())).collect()

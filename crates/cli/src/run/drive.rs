@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis::harness::{Stopped, WakeEnd, Woken};
+use portcullis::harness::{WakeEnd, WakeStop, Woken};
 use portcullis::model::ModelError;
 use portcullis::{Agent, Runtime, RuntimeError, SessionId};
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
 use portcullis_event::facts::{BY_FLAG, StopReason};
-use portcullis_event::fold::Said;
+use portcullis_event::fold::InputContent;
 use portcullis_event::{AskState, Body};
 use portcullis_pipeline::{Progress, folded};
 use portcullis_store::{Log as _, StoreError};
@@ -17,13 +17,13 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use super::asks::{self, Answered, Question};
+use super::asks::{self, AskPrompt, PromptEnd};
 use super::screen::Screen;
 use super::talk;
-use super::typed::Typed;
+use super::typed::TypedInput;
 use crate::args::ApprovalMode;
 use crate::ask::Ask;
-use crate::exit::{Ended, fault};
+use crate::exit::{ExitKind, fault};
 use crate::render::{DIM, Term, YELLOW, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::typing::Input;
@@ -63,7 +63,7 @@ pub struct Drive<'a> {
     pub term: Term,
     pub interrupts: Interrupts,
     /// What a person types meanwhile, where someone does.
-    pub typed: Option<Typed>,
+    pub typed: Option<TypedInput>,
     /// Somebody does not want to wait for anything any more.
     pub left: bool,
     /// An ask of this run was settled elsewhere: whoever did that may be running its call.
@@ -105,15 +105,15 @@ impl Drive<'_> {
                 },
             };
             match end.stop {
-                Stopped::Idle(StopReason::Interrupted) | Stopped::Broken => return Ok(Outcome::Interrupted),
-                Stopped::Idle(_) => return Ok(Outcome::Done(end)),
-                Stopped::Rescheduled(at) => return Ok(Outcome::Later(at)),
-                Stopped::GaveUp { error } => return Ok(Outcome::Failed(error)),
-                Stopped::Retrying { error, at } if self.typed.is_none() && is_far(at) => {
+                WakeStop::Idle(StopReason::Interrupted) | WakeStop::Broken => return Ok(Outcome::Interrupted),
+                WakeStop::Idle(_) => return Ok(Outcome::Done(end)),
+                WakeStop::Rescheduled(at) => return Ok(Outcome::Later(at)),
+                WakeStop::GaveUp { error } => return Ok(Outcome::Failed(error)),
+                WakeStop::Retrying { error, at } if self.typed.is_none() && is_far(at) => {
                     return Ok(Outcome::Failed(too_far(error)));
                 }
-                Stopped::Retrying { error, at } => stopped |= !self.wait_for_retry(&error, at).await?,
-                Stopped::RequiresAction(_) => {
+                WakeStop::Retrying { error, at } => stopped |= !self.wait_for_retry(&error, at).await?,
+                WakeStop::RequiresAction(_) => {
                     let asks = self.pending().await?;
                     match self.answer(asks).await? {
                         Next::On => {}
@@ -181,7 +181,7 @@ impl Drive<'_> {
                 _ = ticks.tick() => self.screen.tick(),
                 said = written(&mut progress, self.session) => self.screen.output(&said),
                 line = said(&mut self.typed, &self.screen) => {
-                    if self.hear(&line, Claim::Held).await? == Heard::Quit && !std::mem::replace(interrupted, true) {
+                    if self.hear(&line, Claim::Held).await? == LineEffect::Quit && !std::mem::replace(interrupted, true) {
                         self.stop("/quit").await?;
                         self.screen.line("leaving: waiting for what runs to settle; Ctrl-C leaves at once");
                     }
@@ -207,7 +207,7 @@ impl Drive<'_> {
     /// Whether somebody said something that no wake has taken up.
     async fn words_wait(&self) -> anyhow::Result<bool> {
         let state = folded(&*self.world.store, key(self.session)).await?;
-        Ok(state.inbox.pending().iter().any(|input| matches!(input.said, Said::Message { .. })))
+        Ok(state.inbox.pending().iter().any(|input| matches!(input.said, InputContent::Message { .. })))
     }
 
     /// Asks of this session that wait.
@@ -237,21 +237,21 @@ impl Drive<'_> {
                     let (row, workspace, only_a_person) = (ask.row.clone(), ask.workspace.clone(), ask.only_a_person);
                     let answered = self.ask(ask).await?;
                     match answered {
-                        Answered::Said(answer) => answer,
-                        Answered::Settled => {
+                        PromptEnd::Said(answer) => answer,
+                        PromptEnd::Settled => {
                             self.settled_elsewhere(&Ask::load(self.world, id).await?, &call);
                             continue;
                         }
-                        Answered::Stopped => return Ok(Next::Settle),
-                        Answered::Left => {
+                        PromptEnd::Stopped => return Ok(Next::Settle),
+                        PromptEnd::Left => {
                             self.stop(self.interrupts.word()).await?;
                             return Ok(Next::Settle);
                         }
-                        Answered::Line(_) => {
+                        PromptEnd::Line(_) => {
                             self.stop("/quit").await?;
                             return Ok(Next::Settle);
                         }
-                        Answered::Nobody => {
+                        PromptEnd::Nobody => {
                             left.push(Ask { row, workspace, only_a_person });
                             continue;
                         }
@@ -298,20 +298,20 @@ impl Drive<'_> {
     }
 
     /// One ask at this terminal. What is typed meanwhile and is no answer is heard as ever; a line stands for `/quit`.
-    async fn ask(&mut self, ask: Ask) -> anyhow::Result<Answered> {
+    async fn ask(&mut self, ask: Ask) -> anyhow::Result<PromptEnd> {
         if !self.term.interactive() {
-            return Ok(Answered::Nobody);
+            return Ok(PromptEnd::Nobody);
         }
         let screen = Arc::clone(&self.screen);
-        let mut question = Question::show(self.world, &screen, ask).await?;
+        let mut question = AskPrompt::show(self.world, &screen, ask).await?;
         // Where no conversation is held, only its answer is listened for.
         let in_passing = self.typed.as_ref().is_none_or(|typed| !typed.listens());
         let answered = loop {
-            let typed = self.typed.get_or_insert_with(|| Typed::new(&self.term));
+            let typed = self.typed.get_or_insert_with(|| TypedInput::new(&self.term));
             typed.listen();
             typed.by_keys(true);
             match question.wait(typed, &mut self.interrupts).await? {
-                Answered::Line(line) if self.hear(&line, Claim::Free).await? != Heard::Quit => {}
+                PromptEnd::Line(line) if self.hear(&line, Claim::Free).await? != LineEffect::Quit => {}
                 answered => break answered,
             }
         };
@@ -329,24 +329,24 @@ impl Drive<'_> {
     }
 
     /// A whole line that a person typed while the session works.
-    async fn hear(&mut self, line: &str, claim: Claim) -> anyhow::Result<Heard> {
-        let Some(typed) = &mut self.typed else { return Ok(Heard::Nothing) };
-        let heard = match talk::Said::of(line) {
-            talk::Said::Nothing => return Ok(Heard::Nothing),
-            talk::Said::Quit => {
+    async fn hear(&mut self, line: &str, claim: Claim) -> anyhow::Result<LineEffect> {
+        let Some(typed) = &mut self.typed else { return Ok(LineEffect::Nothing) };
+        let heard = match talk::TypedLine::of(line) {
+            talk::TypedLine::Nothing => return Ok(LineEffect::Nothing),
+            talk::TypedLine::Quit => {
                 typed.quit = true;
-                return Ok(Heard::Quit);
+                return Ok(LineEffect::Quit);
             }
-            talk::Said::Later(command) => {
+            talk::TypedLine::Later(command) => {
                 typed.later.push(command.to_owned());
                 self.screen.line(&styled(DIM, &format!("{command} comes when the turn is over")));
-                return Ok(Heard::Nothing);
+                return Ok(LineEffect::Nothing);
             }
-            talk::Said::Help(words) => {
+            talk::TypedLine::Help(words) => {
                 self.screen.line(&words);
-                return Ok(Heard::Nothing);
+                return Ok(LineEffect::Nothing);
             }
-            talk::Said::Words(words) => {
+            talk::TypedLine::Words(words) => {
                 if typed.draws() {
                     self.screen.line(&styled(DIM, &format!("> {}", safe_line(words, 400))));
                 }
@@ -361,14 +361,14 @@ impl Drive<'_> {
             }
         }
         self.runtime.say(self.session, &person::login(), heard).await?;
-        Ok(Heard::Words)
+        Ok(LineEffect::Words)
     }
 
     /// Lines that were typed and not heard yet, once nobody listens any more. Whether words were said.
     pub async fn hear_rest(&mut self) -> anyhow::Result<bool> {
         let mut words = false;
-        while let Some(line) = self.typed.as_mut().and_then(Typed::waiting) {
-            words |= self.hear(&line, Claim::First).await? == Heard::Words;
+        while let Some(line) = self.typed.as_mut().and_then(TypedInput::waiting) {
+            words |= self.hear(&line, Claim::First).await? == LineEffect::Words;
         }
         Ok(words)
     }
@@ -383,7 +383,7 @@ impl Drive<'_> {
             Some(last) if last == why => "the model failed in the same way".to_owned(),
             _ => format!("the model failed: {why}"),
         };
-        let ways = match self.typed.as_ref().is_some_and(Typed::listens) {
+        let ways = match self.typed.as_ref().is_some_and(TypedInput::listens) {
             true => "a line you type tries at once, Ctrl-C interrupts",
             false => "Ctrl-C interrupts",
         };
@@ -399,9 +399,9 @@ impl Drive<'_> {
                 () = self.interrupts.next() => break self.interrupts.word(),
                 line = said(&mut self.typed, &self.screen) => match self.hear(&line, Claim::First).await? {
                     // It is due with them.
-                    Heard::Words => return Ok(true),
-                    Heard::Quit => break "/quit",
-                    Heard::Nothing => {}
+                    LineEffect::Words => return Ok(true),
+                    LineEffect::Quit => break "/quit",
+                    LineEffect::Nothing => {}
                 },
             }
         };
@@ -438,7 +438,7 @@ async fn written(progress: &mut Option<Receiver<Progress>>, session: SessionId) 
 }
 
 /// The next line that a person typed; never, where nobody types. What is typed so far is shown, and kept.
-async fn said(typed: &mut Option<Typed>, screen: &Screen) -> String {
+async fn said(typed: &mut Option<TypedInput>, screen: &Screen) -> String {
     let Some(typed) = typed.as_mut().filter(|typed| typed.listens()) else { return std::future::pending().await };
     loop {
         let Some((input, _)) = typed.next().await else { return std::future::pending().await };
@@ -474,7 +474,7 @@ enum Claim {
 
 /// What became of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum LineEffect {
     Words,
     Quit,
     Nothing,
@@ -497,7 +497,7 @@ impl WakeError {
     fn into_error(self) -> anyhow::Error {
         match self {
             Self::Failed(RuntimeError::Held(owner)) => fault(
-                Ended::Broken,
+                ExitKind::Broken,
                 format!("the session is in use by {owner}; wait until it is done, or begin another"),
             ),
             Self::Failed(other) => other.into(),

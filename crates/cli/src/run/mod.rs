@@ -31,16 +31,17 @@ use serde_json::{Value, json};
 use crate::args::{Globals, ProfileName, RunArgs};
 use crate::ask::Ask;
 use crate::config::Settings;
-use crate::exit::{Ended, fault, streamed, usage};
+use crate::exit::{ExitKind, fault, streamed, usage};
+use crate::hints;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::world::{World, key, quoted, workspace};
 use crate::{ask_view, call, home_workspace, person, terminal, wake};
 use drive::{Drive, Outcome};
 use screen::Screen;
-use typed::Typed;
+use typed::TypedInput;
 
-pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let prompt = prompt(args, term)?;
     let mut settings = Settings::load(globals)?;
     if globals.profile.is_none() {
@@ -58,7 +59,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     let named = prompt.as_deref().unwrap_or("conversation");
     let (runtime, session) = session::open(&world, args, globals, (&folder, named), term).await?;
     let before = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
-    let work = Work { world: &world, runtime, session, model, before, globals };
+    let work = ModelRun { world: &world, runtime, session, model, before, globals };
     let screen = Arc::new(Screen::new(*term, false));
     screen.names_rules_of(work.runtime.gate(), session);
     let agent = work.agent(&screen).await;
@@ -115,11 +116,11 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
 
 /// Works on what was said, or on what is left over, until nothing is left to do. Who sits at a terminal may say more meanwhile.
 async fn once(
-    work: &Work<'_>,
+    work: &ModelRun<'_>,
     drive: &mut Drive<'_>,
     said: Option<anyhow::Result<EventId>>,
     began: Instant,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ExitKind> {
     let said = said.transpose()?;
     if said.is_some() && drive.waits().await? {
         drive
@@ -127,7 +128,7 @@ async fn once(
             .note("an ask waits in this session: what you said is kept, and the model hears it when that is answered");
     }
     if drive.term.interactive() && terminal::in_front() {
-        drive.typed = Some(Typed::new(&drive.term));
+        drive.typed = Some(TypedInput::new(&drive.term));
     }
     let outcome = talk::see_through(drive).await;
     drive.screen.unfinished();
@@ -187,7 +188,7 @@ pub fn warn_of(found: &ProjectGuidance, term: &Term) {
 }
 
 /// A run, with what is needed to say how it went.
-pub struct Work<'a> {
+pub struct ModelRun<'a> {
     pub world: &'a World,
     pub runtime: Runtime,
     pub session: SessionId,
@@ -197,7 +198,7 @@ pub struct Work<'a> {
     pub globals: &'a Globals,
 }
 
-impl Work<'_> {
+impl ModelRun<'_> {
     pub async fn agent(&self, screen: &Arc<Screen>) -> Agent {
         let settings = &self.world.settings;
         let wakes = Wakes {
@@ -231,12 +232,12 @@ impl Work<'_> {
                     "the session is in use by {owner}, and nothing was said to it; wait until it is done, or leave it to whoever works \
                      there: {send}"
                 );
-                fault(Ended::Broken, text)
+                fault(ExitKind::Broken, text)
             }
             other => other.into(),
         })?;
         let by = person::login();
-        for note in changes::Changed::load(self.world, self.session).await?.untold {
+        for note in changes::FileChanges::load(self.world, self.session).await?.untold {
             self.runtime.say(self.session, &by, &note).await?;
         }
         Ok(self.runtime.say(self.session, &by, words).await?)
@@ -266,20 +267,22 @@ impl Work<'_> {
     /// Says how it ended, what it used, and what goes on from here.
     async fn end(
         &self,
-        (outcome, said, how): (Outcome, Option<EventId>, Ended),
+        (outcome, said, how): (Outcome, Option<EventId>, ExitKind),
         screen: &Screen,
         began: Instant,
-    ) -> anyhow::Result<Ended> {
+    ) -> anyhow::Result<ExitKind> {
         let used = self.used_in(&screen.wakes()).await?;
         let handed_over = self.handed_over().await?;
         let (ended, mut document) = match &outcome {
-            Outcome::Nothing if !handed_over.is_empty() => (Ended::Waits, self.waits(&[], &handed_over, screen).await),
+            Outcome::Nothing if !handed_over.is_empty() => {
+                (ExitKind::Waits, self.waits(&[], &handed_over, screen).await)
+            }
             Outcome::Done(end) => {
                 let (ended, stop) = match (wake::refused(end), wake::contradicted(end)) {
-                    (true, _) => (Ended::Failed, "refusal"),
-                    _ if wake::unfinished(end) => (Ended::Failed, "limit"),
-                    (false, true) => (Ended::Failed, "done"),
-                    (false, false) => (Ended::Done, "done"),
+                    (true, _) => (ExitKind::Failed, "refusal"),
+                    _ if wake::unfinished(end) => (ExitKind::Failed, "limit"),
+                    (false, true) => (ExitKind::Failed, "done"),
+                    (false, false) => (ExitKind::Done, "done"),
                 };
                 done(end, screen);
                 let mut document = json!({"stop": stop, "text": end.text, "checked": end.checked});
@@ -288,25 +291,25 @@ impl Work<'_> {
                 }
                 (ended, document)
             }
-            Outcome::Nothing if said.is_some() => (Ended::Done, self.answered_elsewhere(said, screen).await?),
+            Outcome::Nothing if said.is_some() => (ExitKind::Done, self.answered_elsewhere(said, screen).await?),
             Outcome::Nothing => {
                 screen.line("nothing is pending in this session; give it a prompt to go on");
-                (Ended::Done, json!({"stop": "nothing"}))
+                (ExitKind::Done, json!({"stop": "nothing"}))
             }
             Outcome::Later(at) => {
                 screen.needed(&format!("it wants to go on at {at}; when that time has come: {}", self.again(None)));
-                (Ended::Done, json!({"stop": "later", "at": at}))
+                (ExitKind::Done, json!({"stop": "later", "at": at}))
             }
-            Outcome::Waits(asks) => (Ended::Waits, self.waits(asks, &handed_over, screen).await),
+            Outcome::Waits(asks) => (ExitKind::Waits, self.waits(asks, &handed_over, screen).await),
             Outcome::Failed(error) => {
-                let text = format!("the model failed ({}): {}", error.failure.as_str(), error.message);
+                let text = format!("the model failed ({}): {}", error.failure.as_str(), hints::explained(error));
                 let again = self.again(Some("go on"));
                 if !screen.is_json() {
                     self.error(&text);
                 }
                 screen.needed(&format!("what happened so far is kept; go on with: {again}"));
                 let failure = error.failure.as_str();
-                (Ended::Failed, json!({"stop": "failed", "failure": failure, "message": text, "commands": [again]}))
+                (ExitKind::Failed, json!({"stop": "failed", "failure": failure, "message": text, "commands": [again]}))
             }
             Outcome::Interrupted => {
                 let again = self.again(Some("go on"));

@@ -7,6 +7,7 @@ use portcullis::model::{Catalog, Model, ModelError, ModelSettings};
 
 use crate::config::Settings;
 use crate::exit::usage;
+use crate::hints;
 use crate::last_start;
 use crate::render::{Term, exact};
 
@@ -28,7 +29,7 @@ pub async fn choose(settings: &Settings, strict_script: bool, term: &Term) -> an
     if let Some(destination) = &destination {
         last_start::check(settings, destination, term)?;
     }
-    let wrong = |error: ModelError| usage(error.to_string());
+    let wrong = |error: ModelError| usage(hints::explained(&error));
     let model = match &chosen.name {
         Some(name) => catalog.open_text(name).map_err(wrong)?,
         None => {

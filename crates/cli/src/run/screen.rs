@@ -6,12 +6,12 @@ use std::io::{self, IsTerminal as _};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use portcullis::harness::{Live, Watcher};
+use portcullis::harness::{LiveEvent, Watcher};
 use portcullis_base::{SessionId, WakeId};
 use portcullis_pipeline::{Gate, Progress};
 use serde_json::Value;
 
-use super::answer::Coming;
+use super::answer::IncomingAnswer;
 use super::live::LiveTail;
 use super::words::{INPUT_CHARS, SUMMARY_CHARS, call_line, compacted, document, titled};
 use crate::output_tail;
@@ -55,11 +55,11 @@ struct Paper {
     /// Text that waits for the end of its line.
     held: String,
     /// The answer that comes.
-    coming: Coming,
+    coming: IncomingAnswer,
     /// The wakes that ran here.
     wakes: HashSet<WakeId>,
     /// Calls that began and have not ended. One that waited for an answer ends without its input.
-    begun: Vec<Begun>,
+    begun: Vec<BegunCall>,
     /// The inputs of calls that another process began and did not end.
     left_over: HashMap<String, String>,
     /// Why something that was to be read could not be written.
@@ -71,7 +71,7 @@ struct Paper {
     spinner: Option<Spinner>,
 }
 
-struct Begun {
+struct BegunCall {
     call_id: String,
     input: String,
     /// In an earlier wake: held back behind a call that waited, it begins once more.
@@ -376,7 +376,7 @@ impl Screen {
             known.earlier = false;
             return false;
         }
-        begun.push(Begun { call_id: call_id.to_owned(), input: input.to_owned(), earlier: false });
+        begun.push(BegunCall { call_id: call_id.to_owned(), input: input.to_owned(), earlier: false });
         true
     }
 
@@ -433,18 +433,18 @@ impl Screen {
 }
 
 impl Watcher for Screen {
-    fn see(&self, live: Live<'_>) {
+    fn see(&self, live: LiveEvent<'_>) {
         match live {
-            Live::WakeBegan { wake_id } => {
+            LiveEvent::WakeBegan { wake_id } => {
                 let mut paper = self.paper();
                 paper.wakes.insert(wake_id);
                 paper.begun.iter_mut().for_each(|call| call.earlier = true);
             }
-            Live::CallBegan { call_id, input, .. } if !self.begins(call_id, input) => return,
+            LiveEvent::CallBegan { call_id, input, .. } if !self.begins(call_id, input) => return,
             _ => {}
         }
         if self.term.json {
-            if let Live::CallEnded { observed, .. } = live {
+            if let LiveEvent::CallEnded { observed, .. } = live {
                 self.ended(&observed.call_id, "");
             }
             if let Some(document) = document(live) {
@@ -453,19 +453,19 @@ impl Watcher for Screen {
             return;
         }
         match live {
-            Live::Text(text) => {
+            LiveEvent::Text(text) => {
                 self.paper().coming.push(text);
                 if self.streams {
                     self.text(text);
                 }
             }
-            Live::Asking { .. } => self.asked(),
-            Live::MessageEnd => self.whole(),
-            Live::BrokeOff => self.paper().coming.breaks_off(),
-            Live::CallBegan { tool, input, .. } => {
+            LiveEvent::Asking { .. } => self.asked(),
+            LiveEvent::MessageEnd => self.whole(),
+            LiveEvent::BrokeOff => self.paper().coming.breaks_off(),
+            LiveEvent::CallBegan { tool, input, .. } => {
                 self.busy(Some(format!("running {}", safe_line(&titled(tool, input), INPUT_CHARS))));
             }
-            Live::CallEnded { input, observed } => {
+            LiveEvent::CallEnded { input, observed } => {
                 self.next_answered();
                 let input = self.ended(&observed.call_id, input);
                 self.line(&call_line(&input, observed));
@@ -480,15 +480,15 @@ impl Watcher for Screen {
                 // Right below its call: a mark that says all is well says nothing of them.
                 render::warnings(observed).for_each(|warning| self.needed(&warning));
             }
-            Live::Warning(text) => self.line(&format!("warning: {}", safe_line(text, 400))),
-            Live::Heard { words } => {
+            LiveEvent::Warning(text) => self.line(&format!("warning: {}", safe_line(text, 400))),
+            LiveEvent::Heard { words } => {
                 self.line(&styled(DIM, &format!("heard: {}", render::count(words as u64, "message"))))
             }
-            Live::Compacted { messages, assumed } => self.line(&styled(DIM, &compacted(messages, assumed))),
+            LiveEvent::Compacted { messages, assumed } => self.line(&styled(DIM, &compacted(messages, assumed))),
             // It does not run: somebody must answer first.
-            Live::Waiting { .. } => self.busy(None),
-            Live::WakeBegan { .. } | Live::Thinking(_) | Live::Checked(_) => {}
-            Live::HandedOver { tool, .. } => {
+            LiveEvent::Waiting { .. } => self.busy(None),
+            LiveEvent::WakeBegan { .. } | LiveEvent::Thinking(_) | LiveEvent::Checked(_) => {}
+            LiveEvent::HandedOver { tool, .. } => {
                 self.busy(None);
                 self.line(&styled(DIM, &format!("{} is run by its client", safe_line(tool, 80))));
             }

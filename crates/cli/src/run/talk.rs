@@ -14,9 +14,10 @@ use reedline::{
 };
 
 use super::drive::{Drive, Outcome};
-use super::typed::Typed;
-use super::{Work, changes, spent, undo, words};
-use crate::exit::Ended;
+use super::typed::TypedInput;
+use super::{ModelRun, changes, spent, undo, words};
+use crate::exit::ExitKind;
+use crate::hints;
 use crate::render::{BOLD, DIM, Term, exact, place, safe, styled};
 use crate::signals::Interrupts;
 use crate::{terminal, wake};
@@ -28,7 +29,7 @@ const HELP: &str =
 
 /// What a line means, typed at the prompt or while it works.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum TypedLine<'a> {
     Nothing,
     /// For the model.
     Words(&'a str),
@@ -39,7 +40,7 @@ pub enum Said<'a> {
     Help(String),
 }
 
-impl<'a> Said<'a> {
+impl<'a> TypedLine<'a> {
     pub fn of(line: &'a str) -> Self {
         match line.trim() {
             "" => Self::Nothing,
@@ -68,7 +69,7 @@ fn looks_like_a_command(first: &str) -> bool {
 const COMMANDS: [&str; 6] = ["/quit", "/exit", "/cost", "/diff", "/undo", "/help"];
 
 /// What a person typed.
-enum Line {
+enum PromptInput {
     Words(String),
     /// Ctrl-C, on a line that was empty or is now.
     Nothing {
@@ -87,9 +88,9 @@ struct Prompt {
 }
 
 /// Draws a line as it is, and knows whether there is one.
-struct Seen(Arc<AtomicBool>);
+struct EmptyLineWatch(Arc<AtomicBool>);
 
-impl Highlighter for Seen {
+impl Highlighter for EmptyLineWatch {
     fn highlight(&self, line: &str, _cursor: usize) -> StyledText {
         self.0.store(!line.is_empty(), Ordering::Relaxed);
         let mut text = StyledText::new();
@@ -99,12 +100,12 @@ impl Highlighter for Seen {
 }
 
 impl Prompt {
-    fn new(work: &Work<'_>, term: Term) -> Self {
+    fn new(work: &ModelRun<'_>, term: Term) -> Self {
         let written = Arc::new(AtomicBool::new(false));
         if !term.draws() {
             return Self { term, editor: None, written };
         }
-        let seen = Box::new(Seen(Arc::clone(&written)));
+        let seen = Box::new(EmptyLineWatch(Arc::clone(&written)));
         let mut editor =
             Reedline::create().use_bracketed_paste(true).with_ansi_colors(term.coloured()).with_highlighter(seen);
         let file = work.world.settings.home.root().join("history");
@@ -118,7 +119,7 @@ impl Prompt {
     }
 
     /// A line, which begins with what was typed before.
-    async fn line(&mut self, begun: String, interrupts: &mut Interrupts) -> anyhow::Result<Line> {
+    async fn line(&mut self, begun: String, interrupts: &mut Interrupts) -> anyhow::Result<PromptInput> {
         let Some(mut editor) = self.editor.take() else { return plain(&self.term, begun, interrupts).await };
         let reading = tokio::task::spawn_blocking(move || {
             let prompt = DefaultPrompt::new(DefaultPromptSegment::Basic(String::new()), DefaultPromptSegment::Empty);
@@ -134,9 +135,9 @@ impl Prompt {
                 self.editor = Some(editor);
                 let cleared = self.written.swap(false, Ordering::Relaxed);
                 Ok(match read {
-                    Signal::Success(words) => Line::Words(words),
-                    Signal::CtrlC => Line::Nothing { cleared },
-                    _ => Line::End,
+                    Signal::Success(words) => PromptInput::Words(words),
+                    Signal::CtrlC => PromptInput::Nothing { cleared },
+                    _ => PromptInput::End,
                 })
             }
             // It does not answer what it is asked: then whole lines will do.
@@ -151,34 +152,34 @@ fn own(file: &Path) -> std::io::Result<()> {
 }
 
 /// A line that the terminal edits itself.
-async fn plain(term: &Term, begun: String, interrupts: &mut Interrupts) -> anyhow::Result<Line> {
+async fn plain(term: &Term, begun: String, interrupts: &mut Interrupts) -> anyhow::Result<PromptInput> {
     eprint!("> {}", safe(&begun));
-    let mut typed = Typed::new(term);
+    let mut typed = TypedInput::new(term);
     typed.set_line(begun);
     typed.listen();
     typed.by_keys(false);
     loop {
         tokio::select! {
             input = typed.next() => match input {
-                None => return Ok(Line::End),
-                Some((crate::typing::Input::End, _)) if typed.line().is_empty() => return Ok(Line::End),
+                None => return Ok(PromptInput::End),
+                Some((crate::typing::Input::End, _)) if typed.line().is_empty() => return Ok(PromptInput::End),
                 Some((input, _)) => if let Some(line) = typed.apply(input) {
-                    return Ok(Line::Words(line));
+                    return Ok(PromptInput::Words(line));
                 }
             },
             // The terminal threw away what stood there, and does not tell what that was.
-            () = interrupts.next() => return Ok(Line::Nothing { cleared: false }),
+            () = interrupts.next() => return Ok(PromptInput::Nothing { cleared: false }),
         }
     }
 }
 
 /// Talks until somebody leaves.
-pub async fn talk(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<Ended> {
+pub async fn talk(work: &ModelRun<'_>, drive: &mut Drive<'_>) -> anyhow::Result<ExitKind> {
     let began = Instant::now();
     let term = drive.term;
     term.note(&styled(DIM, &format!("{} in {}; {HELP}", exact(&work.model.name().to_string(), 200), folder(work))));
     terminal::keep()?;
-    drive.typed = Some(Typed::new(&term));
+    drive.typed = Some(TypedInput::new(&term));
     let mut prompt = Prompt::new(work, term);
     let mut leaving = false;
     // What was left over from before comes first.
@@ -195,28 +196,28 @@ pub async fn talk(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<Ende
             break;
         }
         let line = match prompt.line(begun, &mut drive.interrupts).await? {
-            Line::End => break,
-            Line::Nothing { cleared: false } if leaving => break,
-            Line::Nothing { cleared } => {
+            PromptInput::End => break,
+            PromptInput::Nothing { cleared: false } if leaving => break,
+            PromptInput::Nothing { cleared } => {
                 leaving = !cleared;
                 if leaving {
                     term.note("Ctrl-C again leaves; so does /quit");
                 }
                 continue;
             }
-            Line::Words(words) => words,
+            PromptInput::Words(words) => words,
         };
         leaving = false;
-        match Said::of(&line) {
-            Said::Nothing => {}
-            Said::Quit => break,
-            Said::Later(command) => does(command, work, drive, began).await?,
-            Said::Help(words) => term.note(&words),
-            Said::Words(words) => match work.say(words).await {
+        match TypedLine::of(&line) {
+            TypedLine::Nothing => {}
+            TypedLine::Quit => break,
+            TypedLine::Later(command) => does(command, work, drive, began).await?,
+            TypedLine::Help(words) => term.note(&words),
+            TypedLine::Words(words) => match work.say(words).await {
                 Ok(_) => turn(work, drive).await?,
                 Err(error) => {
                     // It stands on the prompt again.
-                    term.error(&format!("{error:#}"));
+                    term.error(&hints::explained_chain(&error));
                     if let Some(typed) = &mut drive.typed {
                         typed.set_line(words.to_owned());
                     }
@@ -226,24 +227,24 @@ pub async fn talk(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<Ende
     }
     term.note(&styled(DIM, &spent(&work.used_in(&drive.screen.wakes()).await?, began)));
     term.note(&styled(DIM, &format!("session {}; go on with: {}", work.session, work.again(None))));
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 /// A command about a session that rests.
-pub async fn does(command: &str, work: &Work<'_>, drive: &Drive<'_>, began: Instant) -> anyhow::Result<()> {
+pub async fn does(command: &str, work: &ModelRun<'_>, drive: &Drive<'_>, began: Instant) -> anyhow::Result<()> {
     let term = drive.term;
     match command {
         "/cost" => term.note(&spent(&work.used_in(&drive.screen.wakes()).await?, began)),
         "/diff" => term.print(&changes::diff(work).await?)?,
         _ => match undo::undo(work).await {
             Ok(text) => term.note(&text),
-            Err(error) => term.error(&format!("{error:#}")),
+            Err(error) => term.error(&hints::explained_chain(&error)),
         },
     }
     Ok(())
 }
 
-fn folder(work: &Work<'_>) -> String {
+fn folder(work: &ModelRun<'_>) -> String {
     work.runtime.workspace().map(place).unwrap_or_default()
 }
 
@@ -267,7 +268,7 @@ pub async fn see_through(drive: &mut Drive<'_>) -> anyhow::Result<Outcome> {
 }
 
 /// One turn. What ends it does not end the conversation.
-async fn turn(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> {
+async fn turn(work: &ModelRun<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> {
     let term = drive.term;
     match see_through(drive).await? {
         Outcome::Done(end) => {
@@ -279,7 +280,7 @@ async fn turn(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> {
         }
         Outcome::Nothing => {}
         Outcome::Failed(error) => {
-            term.error(&format!("the model failed ({}): {}", error.failure.as_str(), error.message))
+            term.error(&format!("the model failed ({}): {}", error.failure.as_str(), hints::explained(&error)))
         }
         Outcome::Interrupted => drive.screen.line(&styled(BOLD, "interrupted")),
         Outcome::Later(at) => drive.screen.line(&format!("it wants to go on at {at}; say something to go on sooner")),
@@ -297,11 +298,11 @@ mod tests {
     #[test]
     fn a_line_that_begins_like_a_command_is_never_said_to_the_model() {
         for line in ["/foo", "/foo bar", " /Clear\nall", "/compact the rest"] {
-            let Said::Help(told) = Said::of(line) else { panic!("{line}") };
+            let TypedLine::Help(told) = TypedLine::of(line) else { panic!("{line}") };
             assert!(told.contains("/quit leave"), "{told}");
         }
         for line in ["/etc/hosts is wrong", "look at /foo", "/ is full", "//"] {
-            assert_eq!(Said::of(line), Said::Words(line), "{line}");
+            assert_eq!(TypedLine::of(line), TypedLine::Words(line), "{line}");
         }
     }
 }

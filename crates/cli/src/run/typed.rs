@@ -21,10 +21,10 @@ const AHEAD: usize = 64;
 const ESCAPE: Duration = Duration::from_millis(100);
 
 /// Bytes, and when they were read.
-type Piece = (Vec<u8>, Instant);
+type TimedBytes = (Vec<u8>, Instant);
 
 /// What was typed. It stays when nobody listens.
-pub struct Typed {
+pub struct TypedInput {
     /// The terminal can be drawn over: then it gives every key, and the line is drawn here. Else it gives whole lines.
     draws: bool,
     reader: Option<Reader>,
@@ -38,12 +38,12 @@ pub struct Typed {
 }
 
 struct Reader {
-    receive: mpsc::Receiver<Piece>,
+    receive: mpsc::Receiver<TimedBytes>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Typed {
+impl TypedInput {
     pub fn new(term: &Term) -> Self {
         Self {
             draws: term.draws(),
@@ -101,7 +101,7 @@ impl Typed {
         terminal::give_back();
     }
 
-    fn take_in(&mut self, (bytes, at): Piece) {
+    fn take_in(&mut self, (bytes, at): TimedBytes) {
         self.inputs.extend(bytes.into_iter().filter_map(|byte| self.decoder.feed(byte)).map(|input| (input, at)));
     }
 
@@ -167,7 +167,7 @@ impl Typed {
     }
 }
 
-impl Drop for Typed {
+impl Drop for TypedInput {
     fn drop(&mut self) {
         self.pause();
     }
@@ -184,7 +184,7 @@ impl Reader {
     }
 }
 
-fn read(send: &mpsc::Sender<Piece>, stop: &AtomicBool) {
+fn read(send: &mpsc::Sender<TimedBytes>, stop: &AtomicBool) {
     let stdin = io::stdin();
     let mut bytes = [0u8; 4_096];
     while comes(stop) {
@@ -210,7 +210,7 @@ mod tests {
     fn a_line_grows_is_edited_and_is_whole_with_enter() {
         let globals =
             <crate::args::Cli as clap::Parser>::try_parse_from(["portcullis", "doctor"]).expect("parses").globals;
-        let mut typed = Typed::new(&Term::new(&globals));
+        let mut typed = TypedInput::new(&Term::new(&globals));
         let mut does =
             |inputs: &[Input]| inputs.iter().cloned().filter_map(|input| typed.apply(input)).collect::<Vec<_>>();
         let keys = |text: &str| text.chars().map(Input::Char).collect::<Vec<_>>();

@@ -4,8 +4,8 @@ use portcullis::{CallOutcome, CancellationToken, Observed, Profile, Reply};
 use portcullis_base::{Code, Digest, Recorded, limits};
 use serde_json::{Value, json};
 
-use super::Work;
-use super::changes::{Change, Changed, kept, removal};
+use super::ModelRun;
+use super::changes::{Change, FileChanges, kept, removal};
 use crate::exit::failed;
 use crate::render::{exact, safe_line};
 use crate::{ask_view, person};
@@ -14,7 +14,7 @@ use crate::{ask_view, person};
 const FILE_MAX: u64 = 64 << 20;
 
 /// How a change is taken back.
-enum Way {
+enum UndoWay {
     /// The input of the tool that does it.
     Call(&'static str, Value),
     /// Nothing is left of it.
@@ -24,8 +24,8 @@ enum Way {
 }
 
 /// Takes back the newest change that can be; what stays is told. Refused where the file is not as the session left it.
-pub async fn undo(work: &Work<'_>) -> anyhow::Result<String> {
-    let changed = Changed::load(work.world, work.session).await?;
+pub async fn undo(work: &ModelRun<'_>) -> anyhow::Result<String> {
+    let changed = FileChanges::load(work.world, work.session).await?;
     if changed.files.is_empty() {
         return Err(failed("this session changed no file that could be taken back"));
     }
@@ -38,9 +38,9 @@ pub async fn undo(work: &Work<'_>) -> anyhow::Result<String> {
         }
         let shown = exact(change.name(), 200);
         match way(work, change).await? {
-            Way::Gone => {}
-            Way::Stays(why) => stays.push(format!("{shown} was not taken back: {why}")),
-            Way::Call(tool, input) => {
+            UndoWay::Gone => {}
+            UndoWay::Stays(why) => stays.push(format!("{shown} was not taken back: {why}")),
+            UndoWay::Call(tool, input) => {
                 let observed = make(work, tool, &input).await?;
                 if !observed.ok {
                     let why = refused(&observed);
@@ -62,16 +62,16 @@ pub async fn undo(work: &Work<'_>) -> anyhow::Result<String> {
 }
 
 /// What can be done about a change, as the file is now.
-async fn way(work: &Work<'_>, change: &Change) -> anyhow::Result<Way> {
-    let stays = |why: &str| Ok(Way::Stays(why.to_owned()));
+async fn way(work: &ModelRun<'_>, change: &Change) -> anyhow::Result<UndoWay> {
+    let stays = |why: &str| Ok(UndoWay::Stays(why.to_owned()));
     let Some(folder) = work.runtime.workspace() else { return stays("the session has no workspace") };
     let now = match portcullis::read_project_file(folder, change.name(), FILE_MAX) {
         Ok(now) => now,
-        Err(why) => return Ok(Way::Stays(why)),
+        Err(why) => return Ok(UndoWay::Stays(why)),
     };
     let Some(now) = now else {
         return match change.made() {
-            true => Ok(Way::Gone),
+            true => Ok(UndoWay::Gone),
             false => stays("it is not there any more; it was removed, or has another name now"),
         };
     };
@@ -83,20 +83,20 @@ async fn way(work: &Work<'_>, change: &Change) -> anyhow::Result<Way> {
             Profile::Code => "bash",
             Profile::Managed => "shell_run",
         };
-        return Ok(Way::Call(tool, removal(change.name())));
+        return Ok(UndoWay::Call(tool, removal(change.name())));
     }
     let Some(before) = &change.effect.before else { return stays("what it held before was not kept") };
     let before = kept(work, before).await?;
     let input = json!({"file_path": change.name(), "content": before});
     if fits(&input) {
-        return Ok(Way::Call("write", input));
+        return Ok(UndoWay::Call("write", input));
     }
     // Of a file that is too long to be written whole the part that changed is put back.
     let Ok(now) = String::from_utf8(now) else { return stays("it is not text") };
     let Some((old, new)) = part(&now, &before) else { return stays("too much of it changed to be put back at once") };
     let input = json!({"file_path": change.name(), "old_string": old, "new_string": new});
     match fits(&input) {
-        true => Ok(Way::Call("edit", input)),
+        true => Ok(UndoWay::Call("edit", input)),
         false => stays("too much of it changed to be put back at once"),
     }
 }
@@ -134,7 +134,7 @@ fn part<'t>(now: &'t str, before: &'t str) -> Option<(&'t str, &'t str)> {
 }
 
 /// Makes a call that whoever typed `/undo` has allowed with it. What denies it still does.
-async fn make(work: &Work<'_>, tool: &str, input: &Value) -> anyhow::Result<Observed> {
+async fn make(work: &ModelRun<'_>, tool: &str, input: &Value) -> anyhow::Result<Observed> {
     match work.runtime.call(work.session, tool, &input.to_string()).await? {
         CallOutcome::Observed(seen) => Ok(seen.session_view().clone()),
         CallOutcome::Waiting(ask) => {

@@ -1,11 +1,12 @@
 //! What a run tells, in words for a person and as documents for programs (`docs/run-json.md`).
 
-use portcullis::harness::Live;
+use portcullis::harness::LiveEvent;
 use portcullis_base::{Code, Recorded};
 use portcullis_event::Observed;
 use portcullis_event::facts::FinalChecked;
 use serde_json::{Value, json};
 
+use crate::hints;
 use crate::render::{self, DIM, GREEN, RED, YELLOW, safe_line, styled};
 
 /// Characters of an input on the line of its call.
@@ -30,7 +31,8 @@ pub fn call_line(input: &str, observed: &Observed) -> String {
     }
     line = format!("{} {}", line.trim_end(), styled(DIM, &format!("({tail})")));
     if !observed.ok && observed.exit_code.is_none() && !observed.summary.is_empty() {
-        line.push_str(&format!(": {}", safe_line(&observed.summary, SUMMARY_CHARS)));
+        let said = safe_line(&observed.summary, SUMMARY_CHARS);
+        line.push_str(&format!(": {}", hints::followed(said, hints::of_failure(observed))));
     }
     line
 }
@@ -104,29 +106,31 @@ pub fn compacted(messages: usize, assumed: Option<u64>) -> String {
 }
 
 /// The document of a thing that happened, or none.
-pub fn document(live: Live<'_>) -> Option<Value> {
+pub fn document(live: LiveEvent<'_>) -> Option<Value> {
     Some(match live {
-        Live::WakeBegan { wake_id } => json!({"type": "wake", "wake_id": wake_id}),
-        Live::Asking { turn } => json!({"type": "request", "turn": turn}),
-        Live::Text(text) => json!({"type": "text", "text": text}),
-        Live::Thinking(text) => json!({"type": "thinking", "text": text}),
-        Live::MessageEnd => json!({"type": "message_end"}),
-        Live::BrokeOff => json!({"type": "message_broken_off"}),
-        Live::CallBegan { call_id, tool, input } => {
+        LiveEvent::WakeBegan { wake_id } => json!({"type": "wake", "wake_id": wake_id}),
+        LiveEvent::Asking { turn } => json!({"type": "request", "turn": turn}),
+        LiveEvent::Text(text) => json!({"type": "text", "text": text}),
+        LiveEvent::Thinking(text) => json!({"type": "thinking", "text": text}),
+        LiveEvent::MessageEnd => json!({"type": "message_end"}),
+        LiveEvent::BrokeOff => json!({"type": "message_broken_off"}),
+        LiveEvent::CallBegan { call_id, tool, input } => {
             json!({"type": "call", "call_id": call_id, "tool": tool, "input": input})
         }
-        Live::CallEnded { observed, .. } => {
+        LiveEvent::CallEnded { observed, .. } => {
             json!({"type": "observation", "call_id": observed.call_id, "observation": observed})
         }
-        Live::Warning(text) => json!({"type": "warning", "text": text}),
-        Live::Heard { words } => json!({"type": "heard", "messages": words}),
-        Live::Compacted { messages, assumed } => {
+        LiveEvent::Warning(text) => json!({"type": "warning", "text": text}),
+        LiveEvent::Heard { words } => json!({"type": "heard", "messages": words}),
+        LiveEvent::Compacted { messages, assumed } => {
             json!({"type": "compacted", "messages": messages, "assumed_tokens": assumed})
         }
-        Live::Checked(checked) => json!({"type": "checked", "verdict": checked.verdict, "claims": checked.claims}),
-        Live::HandedOver { event_id, tool } => json!({"type": "custom_tool_use", "event_id": event_id, "tool": tool}),
+        LiveEvent::Checked(checked) => json!({"type": "checked", "verdict": checked.verdict, "claims": checked.claims}),
+        LiveEvent::HandedOver { event_id, tool } => {
+            json!({"type": "custom_tool_use", "event_id": event_id, "tool": tool})
+        }
         // The ask is told with its facts and commands when it is somebody's turn.
-        Live::Waiting { .. } => return None,
+        LiveEvent::Waiting { .. } => return None,
     })
 }
 

@@ -33,12 +33,12 @@ const PATH: &str = "/v1/traces";
 pub struct Collector {
     endpoint: String,
     provider: SdkTracerProvider,
-    lost: Arc<Lost>,
+    lost: Arc<LostSpans>,
 }
 
 /// What could not be sent, and why.
 #[derive(Debug, Default)]
-struct Lost {
+struct LostSpans {
     spans: AtomicUsize,
     why: Mutex<String>,
 }
@@ -58,7 +58,7 @@ where
         .with_timeout(EXPORT)
         .build()
         .map_err(|why| usage(format!("telemetry.otlp_endpoint: {why}")))?;
-    let lost = Arc::new(Lost::default());
+    let lost = Arc::new(LostSpans::default());
     let exporter = Renaming { exporter, lost: Arc::clone(&lost) };
     let batches = BatchConfigBuilder::default().with_max_queue_size(QUEUE).build();
     let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
@@ -96,7 +96,7 @@ impl Collector {
 #[derive(Debug)]
 struct Renaming<E> {
     exporter: E,
-    lost: Arc<Lost>,
+    lost: Arc<LostSpans>,
 }
 
 impl<E: Export> Export for Renaming<E> {

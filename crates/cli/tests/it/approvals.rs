@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::{Ran, World, edit, embedded};
-use portcullis::{Answer, Reply};
+use portcullis::{AskAnswer, Reply};
 
 const READ: &str = r#"{"file_path":"a.txt"}"#;
 
@@ -239,7 +239,7 @@ fn allowed_and_left(world: &World, ask: &str) {
     let runtime = tokio::runtime::Runtime::new().expect("runs");
     runtime.block_on(async {
         let answered = embedded(world);
-        answered.reply(ask.parse().expect("an id"), Answer::by("ada", Reply::AllowOnce)).await.expect("recorded");
+        answered.reply(ask.parse().expect("an id"), AskAnswer::by("ada", Reply::AllowOnce)).await.expect("recorded");
     });
     assert_eq!(world.read("a.txt"), "alpha\nbeta\n", "answered, and not run");
 }

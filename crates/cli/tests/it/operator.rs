@@ -4,7 +4,7 @@ use crate::driven;
 
 use crate::common::{World, comes, embedded};
 use driven::{codes, count, events, on_store, payload, scripted, signal, status, told, wake};
-use portcullis::{Answer, Reply, SystemClock, SystemIds};
+use portcullis::{AskAnswer, Reply, SystemClock, SystemIds};
 use portcullis_base::{AppendId, Clock as _, SessionId};
 use portcullis_event::facts::StatusTerminated;
 use portcullis_event::{Actor, LOCAL_TENANT, Stamp};
@@ -146,7 +146,7 @@ fn check28_h26_an_interrupt_beats_a_confirmation_that_arrives_in_the_same_window
     // The answer is recorded, and before anybody takes it up the interrupt comes.
     let answered = async |world: &World| {
         let runtime = embedded(world);
-        let answer = Answer::by("me", Reply::AllowOnce);
+        let answer = AskAnswer::by("me", Reply::AllowOnce);
         runtime.reply(ask.parse().expect("an id"), answer).await.expect("recorded");
     };
     tokio::runtime::Runtime::new().expect("runs").block_on(answered(&world));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use portcullis_base::{AskId, Digest, IntentId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{AtRoot, BoundTo, Replied};
+use crate::facts::{AskReplied, AtRoot, BoundTo};
 use crate::{AskState, Body, Event};
 
 /// One ask with what its approval is bound to.
@@ -25,7 +25,7 @@ pub struct Ask {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asker_env: BTreeMap<String, String>,
     pub expires_at: Timestamp,
-    pub reply: Option<Replied>,
+    pub reply: Option<AskReplied>,
     pub root: Option<AtRoot>,
     /// Where it was asked.
     pub seq: u64,
@@ -40,7 +40,7 @@ pub struct Asks {
 impl Asks {
     pub(super) fn apply(&mut self, event: &Event, body: &Body) {
         match body {
-            Body::Asked(asked) => {
+            Body::PermissionAsked(asked) => {
                 self.live.insert(
                     asked.ask_id,
                     Ask {
@@ -62,7 +62,7 @@ impl Asks {
                     },
                 );
             }
-            Body::Replied(replied) => {
+            Body::AskReplied(replied) => {
                 if let Some(ask) = self.live.get_mut(&replied.ask_id)
                     && ask.state == AskState::Pending
                 {

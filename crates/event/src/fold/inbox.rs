@@ -9,7 +9,7 @@ use crate::{Body, Event};
 /// What somebody told the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Said {
+pub enum InputContent {
     Message { content: Vec<Block> },
     System { content: Vec<Block> },
     Interrupt { note: Option<String> },
@@ -22,7 +22,7 @@ pub struct Input {
     pub event_id: EventId,
     pub seq: u64,
     pub at: Timestamp,
-    pub said: Said,
+    pub said: InputContent,
 }
 
 impl Input {
@@ -30,10 +30,10 @@ impl Input {
     #[must_use]
     pub fn of(event: &Event, body: &Body) -> Option<Self> {
         let said = match body {
-            Body::UserMessage(said) => Said::Message { content: said.content.clone() },
-            Body::SystemMessage(said) => Said::System { content: said.content.clone() },
-            Body::UserInterrupt(said) => Said::Interrupt { note: said.note.clone() },
-            Body::UserCustomToolResult(result) => Said::CustomResult {
+            Body::UserMessage(said) => InputContent::Message { content: said.content.clone() },
+            Body::SystemMessage(said) => InputContent::System { content: said.content.clone() },
+            Body::UserInterrupt(said) => InputContent::Interrupt { note: said.note.clone() },
+            Body::UserCustomToolResult(result) => InputContent::CustomResult {
                 custom_tool_use_id: result.custom_tool_use_id,
                 content: result.content.clone(),
                 is_error: result.is_error,
@@ -47,10 +47,10 @@ impl Input {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.said {
-            Said::Message { .. } => "user.message",
-            Said::System { .. } => "system.message",
-            Said::Interrupt { .. } => "user.interrupt",
-            Said::CustomResult { .. } => Activation::ANSWERED,
+            InputContent::Message { .. } => "user.message",
+            InputContent::System { .. } => "system.message",
+            InputContent::Interrupt { .. } => "user.interrupt",
+            InputContent::CustomResult { .. } => Activation::ANSWERED,
         }
     }
 }
@@ -84,6 +84,6 @@ impl Inbox {
     /// The same for what was there at `seq`.
     #[must_use]
     pub fn interrupted_after(&self, seq: u64) -> bool {
-        self.pending.iter().any(|input| input.seq > seq && matches!(input.said, Said::Interrupt { .. }))
+        self.pending.iter().any(|input| input.seq > seq && matches!(input.said, InputContent::Interrupt { .. }))
     }
 }

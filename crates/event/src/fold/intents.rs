@@ -6,7 +6,7 @@ use portcullis_base::{AskId, Digest, IntentId, InvocationId, MenuId, MessageId, 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::facts::Completed;
+use crate::facts::InvocationCompleted;
 use crate::{Body, Event, IntentState};
 
 /// An intent that has no observation yet.
@@ -33,7 +33,7 @@ pub struct Intent {
     pub attempt: u32,
     /// Scheduler keys that `started` took; recovery gives them back.
     pub keys: Vec<String>,
-    pub completed: Option<Completed>,
+    pub completed: Option<InvocationCompleted>,
 }
 
 /// The open intents of a session, in order of admission, and every call key ever used.
@@ -85,7 +85,7 @@ impl Intents {
                 intent.executor_id.clone_from(&found.executor_id);
             }),
             // One that is held live changes nothing of its call: it has started, whatever is answered (R3).
-            Body::Asked(asked) if asked.held_by.is_none() => self.change(asked.intent_id, |intent| {
+            Body::PermissionAsked(asked) if asked.held_by.is_none() => self.change(asked.intent_id, |intent| {
                 intent.state = IntentState::Parked;
                 intent.ask_id = Some(asked.ask_id);
             }),
@@ -101,13 +101,13 @@ impl Intents {
                 intent.state = IntentState::Queued;
                 intent.keys.clone_from(&scheduled.keys);
             }),
-            Body::Started(started) => self.change(started.intent_id, |intent| {
+            Body::InvocationStarted(started) => self.change(started.intent_id, |intent| {
                 intent.state = IntentState::Started;
                 intent.invocation_id = Some(started.invocation_id);
                 intent.read_only = started.read_only;
                 intent.attempt = started.attempt;
             }),
-            Body::Completed(completed) => self.change(completed.intent_id, |intent| {
+            Body::InvocationCompleted(completed) => self.change(completed.intent_id, |intent| {
                 intent.state = IntentState::Completed;
                 intent.completed = Some((**completed).clone());
             }),

@@ -10,20 +10,20 @@ mod session;
 mod shell;
 mod tasks;
 mod wakes;
-mod warned;
+mod warnings;
 
 use serde::{Deserialize, Serialize};
 
 pub use asks::{Ask, Asks};
 pub use baselines::{Baseline, Baselines, Coverage};
-pub use inbox::{Inbox, Input, Said};
+pub use inbox::{Inbox, Input, InputContent};
 pub use intents::{Intent, Intents};
 pub use progress::{CustomRequest, OpenRequest, OpenWake, Progress};
 pub use session::{QueuedCall, Session};
-pub use shell::{EndedCommand, PersistentShell, Shell, ShellStatus};
+pub use shell::{PersistentShell, RecordedCommandEnd, Shell, ShellStatus};
 pub use tasks::{OpenTask, Task, TaskEnd, Tasks};
 pub use wakes::Wakes;
-pub use warned::{RUNS_LATER, Warned};
+pub use warnings::{RUNS_LATER, UnansweredWarnings};
 
 use portcullis_base::{Digest, IntentId, canonical_json};
 
@@ -45,8 +45,8 @@ pub struct State {
     pub shell: Shell,
     pub inbox: Inbox,
     pub progress: Progress,
-    #[serde(default, skip_serializing_if = "Warned::is_empty")]
-    pub warned: Warned,
+    #[serde(default, skip_serializing_if = "UnansweredWarnings::is_empty")]
+    pub warned: UnansweredWarnings,
 }
 
 impl State {

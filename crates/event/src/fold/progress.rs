@@ -115,7 +115,7 @@ impl Progress {
             }
             // It goes on by itself: what it stopped for before is over (agent-runtime 3.4).
             Body::StatusRescheduled(_) => self.last_stop = None,
-            Body::Replied(replied) if replied.reply == Reply::DenyAndStop => self.stop_wished = Some(event.seq),
+            Body::AskReplied(replied) if replied.reply == Reply::DenyAndStop => self.stop_wished = Some(event.seq),
             Body::CustomToolUse(used) => {
                 let request = CustomRequest {
                     event_id: event.id,
@@ -139,7 +139,7 @@ impl Progress {
                 self.custom.retain(|_, request| request.intent_id != Some(observed.intent_id));
                 self.arrived.remove(&observed.intent_id);
             }
-            Body::Recovered(recovered) => {
+            Body::CallRecovered(recovered) => {
                 self.unknown.push(recovered.invocation_id);
                 self.untold_unknown = true;
             }

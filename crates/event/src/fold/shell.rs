@@ -31,7 +31,7 @@ pub struct PersistentShell {
 
 /// A command, and when its end was recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EndedCommand {
+pub struct RecordedCommandEnd {
     #[serde(flatten)]
     pub fact: CommandFinished,
     pub updated_at: Timestamp,
@@ -48,7 +48,7 @@ pub struct Shell {
     newest_version: u64,
     persistent: Option<PersistentShell>,
     /// Newest first.
-    recent: VecDeque<EndedCommand>,
+    recent: VecDeque<RecordedCommandEnd>,
     /// Where the newest commands stand in the log, oldest first.
     places: VecDeque<(CommandId, u64)>,
 }
@@ -103,7 +103,7 @@ impl Shell {
             shell.last_command_at = Some(event.at);
             shell.updated_at = event.at;
         }
-        self.recent.push_front(EndedCommand { fact: fact.clone(), updated_at: event.at });
+        self.recent.push_front(RecordedCommandEnd { fact: fact.clone(), updated_at: event.at });
         self.recent.truncate(limits::RECENT_COMMANDS);
         self.places.push_back((fact.command.command_id, event.seq));
         if self.places.len() > limits::KNOWN_COMMANDS {
@@ -166,7 +166,7 @@ impl Shell {
     }
 
     /// The newest commands, newest first, at most [`limits::RECENT_COMMANDS`].
-    pub fn recent(&self) -> impl Iterator<Item = &EndedCommand> {
+    pub fn recent(&self) -> impl Iterator<Item = &RecordedCommandEnd> {
         self.recent.iter()
     }
 
@@ -182,7 +182,7 @@ mod tests {
 
     use super::*;
     use crate::facts::{CommandRecord, SessionUpdated, ShellClosed, ShellOpened, VariableDeleted, VariableSet};
-    use crate::{Actor, EventBody, State, Typed};
+    use crate::{Actor, DecodedBody, EventBody, State};
 
     const SHELL: ShellId = ShellId::from_u128(1);
 
@@ -215,7 +215,7 @@ mod tests {
                 payload: Some(payload.into()),
                 prev_hash: Digest::of(b""),
                 hash: Digest::of(b""),
-                typed: Typed::default(),
+                typed: DecodedBody::default(),
             });
             self
         }

@@ -48,7 +48,7 @@ impl Tasks {
     /// `intents` are those before this event: the observation that settles the call comes after its backgrounding.
     pub(super) fn apply(&mut self, event: &Event, body: &Body, intents: &Intents) {
         match body {
-            Body::Backgrounded(fact) => {
+            Body::InvocationBackgrounded(fact) => {
                 let Some(intent) = intents.open().find(|intent| intent.invocation_id == Some(fact.invocation_id))
                 else {
                     return;

@@ -55,7 +55,7 @@ impl Weight {
 /// A section of the system prompt, or the schema of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Named {
+pub struct NamedWeight {
     pub name: String,
     #[serde(flatten)]
     pub weight: Weight,
@@ -66,7 +66,7 @@ pub struct Named {
 pub struct SystemWeight {
     #[serde(flatten)]
     pub weight: Weight,
-    pub sections: Vec<Named>,
+    pub sections: Vec<NamedWeight>,
 }
 
 /// Messages and notes so far. What a compaction replaced by its summary is dropped.
@@ -98,14 +98,14 @@ pub struct ToolsWeight {
     pub count: usize,
     pub schema_chars: usize,
     pub schema_tokens: u64,
-    pub top_schemas: Vec<Named>,
+    pub top_schemas: Vec<NamedWeight>,
 }
 
 impl ToolsWeight {
     fn of(tools: &[ToolSpec]) -> Self {
         let chars = |tool: &ToolSpec| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len();
-        let mut schemas: Vec<Named> =
-            tools.iter().map(|tool| Named { name: tool.name.clone(), weight: Weight::of(chars(tool)) }).collect();
+        let mut schemas: Vec<NamedWeight> =
+            tools.iter().map(|tool| NamedWeight { name: tool.name.clone(), weight: Weight::of(chars(tool)) }).collect();
         let schema_chars = schemas.iter().map(|tool| tool.weight.chars).sum();
         schemas.sort_by_key(|tool| std::cmp::Reverse(tool.weight.chars));
         schemas.truncate(TOP);
@@ -129,7 +129,7 @@ pub struct ContextBudget {
 }
 
 /// What it is computed from.
-pub(crate) struct Weighed<'a> {
+pub(crate) struct BudgetInput<'a> {
     pub(crate) budget: u64,
     pub(crate) system: &'a str,
     /// Characters of what the request adds.
@@ -141,7 +141,7 @@ pub(crate) struct Weighed<'a> {
 }
 
 impl ContextBudget {
-    pub(crate) fn of(weighed: &Weighed<'_>) -> Self {
+    pub(crate) fn of(weighed: &BudgetInput<'_>) -> Self {
         let system = Weight::of(weighed.system.len());
         let (message, history) = (Weight::of(weighed.message), Weight::of(weighed.conversation));
         let selected = system.estimated_tokens + message.estimated_tokens + history.estimated_tokens;
@@ -224,7 +224,7 @@ impl Pressure {
 }
 
 /// The sections of a prompt: each stands in an element of its name, on lines of their own (agent-runtime 6.1).
-fn sections(system: &str) -> Vec<Named> {
+fn sections(system: &str) -> Vec<NamedWeight> {
     let mut found = Vec::new();
     let mut rest = system;
     while let Some(name) =
@@ -233,7 +233,7 @@ fn sections(system: &str) -> Vec<Named> {
         let end = format!("\n</{name}>");
         let Some(at) = rest.find(&end) else { break };
         let (section, after) = rest.split_at(at + end.len());
-        found.push(Named { name: name.to_owned(), weight: Weight::of(section.trim().len()) });
+        found.push(NamedWeight { name: name.to_owned(), weight: Weight::of(section.trim().len()) });
         rest = after;
     }
     found
@@ -319,7 +319,7 @@ mod tests {
         };
         let tools = [spec("small", 10), spec("large", 4_000)];
         let system = "<bootstrap>\nYou.\n</bootstrap>\n<harness_appendix>\n- one <b>\n- two\n</harness_appendix>\n";
-        let budget = ContextBudget::of(&Weighed {
+        let budget = ContextBudget::of(&BudgetInput {
             budget: 10_000,
             system,
             message: 400,

@@ -21,7 +21,7 @@ const CUT: &str = "cutByCompaction";
 
 /// What of a conversation stays so that it fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fitting {
+pub(crate) struct ConversationCut {
     pub(crate) kept_from: u64,
     pub(crate) cut_to: Option<usize>,
     /// Characters of what stays.
@@ -37,7 +37,7 @@ impl Context {
 
     /// The most that fits into `room` characters: the protected turns whole, or cut; if even that is too much, fewer of
     /// them. `end` is the place behind them all.
-    pub(crate) fn fitting(&self, room: usize, end: u64) -> Fitting {
+    pub(crate) fn fitting(&self, room: usize, end: u64) -> ConversationCut {
         let protected = summary::PROTECTED_TURNS.min(self.turns.len());
         for turns in (0..=protected).rev() {
             let kept_from = self.turns[self.turns.len() - turns..].first().map_or(end, |mark| mark.seq);
@@ -45,7 +45,7 @@ impl Context {
             loop {
                 let chars = self.chars_of(kept_from, turns > 0, cut_to);
                 if chars <= room || turns == 0 {
-                    return Fitting { kept_from, cut_to, chars };
+                    return ConversationCut { kept_from, cut_to, chars };
                 }
                 match cut_to.unwrap_or(room) / 2 {
                     less if less >= LEAST => cut_to = Some(less),
@@ -54,7 +54,7 @@ impl Context {
             }
         }
         // Invariant: the loop ends with no turns, and returns there.
-        Fitting { kept_from: end, cut_to: None, chars: 0 }
+        ConversationCut { kept_from: end, cut_to: None, chars: 0 }
     }
 
     /// Characters of what stands from there on.

@@ -34,7 +34,7 @@ pub struct Label {
 
 /// One block, read back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fenced {
+pub struct FencedBlock {
     pub label: Label,
     /// None of a part that has no text, such as an image: it is named here and goes along as media.
     pub text: Option<String>,
@@ -42,9 +42,9 @@ pub struct Fenced {
 
 /// What [`shown`] wrote, read back.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
+pub struct FencedObservation {
     pub facts: Value,
-    pub contents: Vec<Fenced>,
+    pub contents: Vec<FencedBlock>,
 }
 
 /// The observation as the model is shown it.
@@ -67,11 +67,11 @@ pub(crate) fn answered(line: String, words: String) -> String {
         structured: false,
         artifact: None,
     };
-    enclosed(line, &[Fenced { label, text: Some(words) }])
+    enclosed(line, &[FencedBlock { label, text: Some(words) }])
 }
 
 /// The facts, and below them each content in its block.
-fn enclosed(mut out: String, contents: &[Fenced]) -> String {
+fn enclosed(mut out: String, contents: &[FencedBlock]) -> String {
     let labels: Vec<String> = contents.iter().map(|content| one_line(&json!(content.label))).collect();
     // Nor in labels and facts: whoever looks for the nonce finds delimiters and nothing else.
     let texts = contents.iter().filter_map(|content| content.text.as_deref());
@@ -96,7 +96,7 @@ fn enclosed(mut out: String, contents: &[Fenced]) -> String {
     out
 }
 
-impl Shown {
+impl FencedObservation {
     /// The same text again, or that of what was changed in it.
     pub(crate) fn to_text(&self) -> String {
         enclosed(one_line(&self.facts), &self.contents)
@@ -105,7 +105,7 @@ impl Shown {
 
 /// Reads back what [`shown`] wrote; `None` if it is anything else.
 #[must_use]
-pub fn parse(shown: &str) -> Option<Shown> {
+pub fn parse(shown: &str) -> Option<FencedObservation> {
     let (facts, mut rest) = shown.split_once('\n').map_or((shown, None), |(facts, rest)| (facts, Some(rest)));
     let facts: Value = serde_json::from_str(facts).ok()?;
     facts.as_object()?;
@@ -114,7 +114,7 @@ pub fn parse(shown: &str) -> Option<Shown> {
         let (line, after) = block.split_once('\n').map_or((block, None), |(line, after)| (line, Some(after)));
         if let Some(label) = line.strip_prefix(LONE) {
             let (_, label) = label.strip_suffix(LABEL_END)?.split_once(' ')?;
-            contents.push(Fenced { label: serde_json::from_str(label).ok()?, text: None });
+            contents.push(FencedBlock { label: serde_json::from_str(label).ok()?, text: None });
             rest = after;
             continue;
         }
@@ -124,18 +124,18 @@ pub fn parse(shown: &str) -> Option<Shown> {
         let body = &block[line.len()..];
         let text = body.strip_prefix('\n')?;
         let at = text.find(&end)?;
-        contents.push(Fenced { label: serde_json::from_str(label).ok()?, text: Some(text[..at].to_owned()) });
+        contents.push(FencedBlock { label: serde_json::from_str(label).ok()?, text: Some(text[..at].to_owned()) });
         rest = match &text[at + end.len()..] {
             "" => None,
             more => Some(more.strip_prefix('\n')?),
         };
     }
-    Some(Shown { facts, contents })
+    Some(FencedObservation { facts, contents })
 }
 
 /// Everything of the observation that is not a fact.
-fn contents(observed: &Observed) -> Vec<Fenced> {
-    let mut contents: Vec<Fenced> = observed.content.iter().map(fenced).collect();
+fn contents(observed: &Observed) -> Vec<FencedBlock> {
+    let mut contents: Vec<FencedBlock> = observed.content.iter().map(fenced).collect();
     if observed.structured_is_channel
         && let Some(structured) = &observed.structured
     {
@@ -146,14 +146,14 @@ fn contents(observed: &Observed) -> Vec<Fenced> {
             structured: true,
             artifact: None,
         };
-        contents.push(Fenced { label, text: Some(structured.to_string()) });
+        contents.push(FencedBlock { label, text: Some(structured.to_string()) });
     }
     contents
 }
 
-fn fenced(part: &ContentPart) -> Fenced {
+fn fenced(part: &ContentPart) -> FencedBlock {
     let artifact = part.artifact.as_ref().map(|a| json!({"id": a.id, "mime": a.mime, "bytes": a.bytes}));
-    Fenced {
+    FencedBlock {
         label: Label {
             trust: part.trust,
             format: part.format,

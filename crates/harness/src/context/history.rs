@@ -4,20 +4,20 @@ use std::collections::HashMap;
 
 use portcullis_base::{EventId, IntentId, MessageId, QueuedWakeId, SessionId};
 use portcullis_event::facts::{Block, Carried, WakeQueued};
-use portcullis_event::fold::{Input, Said};
+use portcullis_event::fold::{Input, InputContent};
 use portcullis_event::{Conversation, Event};
 use portcullis_model::{AnswerPart, Call, UserPart};
 use portcullis_pipeline::{ArtifactShelf, Halt, Session};
 use serde::de::DeserializeOwned;
 
 use super::media::media_of;
-use super::{Added, Context, Unshown, verifies};
+use super::{AddedPart, Context, UnshownInput, verifies};
 
 /// Events read at once.
 const PAGE: usize = 1_000;
 
 /// A log folded up to a place: the conversation that its next request begins with, and what it takes to go on from there.
-pub(crate) struct Folded {
+pub(crate) struct FoldedConversation {
     pub(crate) context: Context,
     /// The last event that is in it.
     seq: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Folded {
     intents: HashMap<IntentId, MessageId>,
 }
 
-impl Folded {
+impl FoldedConversation {
     /// Of nothing.
     pub(crate) fn new() -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Folded {
 
 struct Reader<'a> {
     session: &'a Session,
-    folded: &'a mut Folded,
+    folded: &'a mut FoldedConversation,
 }
 
 impl Reader<'_> {
@@ -78,15 +78,15 @@ impl Reader<'_> {
                 self.folded.said.extend(Input::of(event, body).map(|input| (event.id, input)));
             }
             Conversation::ModelRequestStart(start) => {
-                let added: Vec<Added> = self.open(&start.context).await?;
+                let added: Vec<AddedPart> = self.open(&start.context).await?;
                 if let Some(system) = &start.system {
                     let system: String = self.open(system).await?;
                     self.folded.context.system = Some(system.into());
                 }
-                let notes = Added::notes(&added);
+                let notes = AddedPart::notes(&added);
                 let parts = added.into_iter().filter_map(|added| self.part(added)).collect();
                 self.folded.context.ask(parts, notes);
-                self.folded.context.unshown = Unshown::default();
+                self.folded.context.unshown = UnshownInput::default();
             }
             Conversation::ModelRequestEnd(end) if end.is_error => {}
             Conversation::ModelRequestEnd(end) => {
@@ -99,7 +99,7 @@ impl Reader<'_> {
             }
             Conversation::InputConsumed(consumed) => {
                 for input in consumed.event_ids.iter().filter_map(|id| self.folded.said.remove(id)) {
-                    if let Said::Interrupt { note } = &input.said {
+                    if let InputContent::Interrupt { note } = &input.said {
                         self.folded.context.digested.interrupted(input.event_id, note.as_deref());
                     }
                     self.folded.context.unshown.inputs.push(input);
@@ -142,12 +142,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn part(&mut self, added: Added) -> Option<UserPart> {
+    fn part(&mut self, added: AddedPart) -> Option<UserPart> {
         match added {
-            Added::Text(text) => Some(UserPart::Text(text)),
-            Added::Said(event) => {
+            AddedPart::Text(text) => Some(UserPart::Text(text)),
+            AddedPart::Said(event) => {
                 let taken = self.folded.context.unshown.inputs.iter().find(|input| input.event_id == event)?;
-                let (Said::Message { content } | Said::System { content }) = &taken.said else { return None };
+                let (InputContent::Message { content } | InputContent::System { content }) = &taken.said else {
+                    return None;
+                };
                 self.folded.context.digested.said(event, content);
                 Some(said(content))
             }

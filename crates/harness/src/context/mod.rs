@@ -12,9 +12,9 @@ mod laundering;
 mod media;
 mod notes;
 mod prompt;
+pub mod quoted;
 mod recent;
 mod summary;
-pub mod told;
 mod verifies;
 mod wake_message;
 
@@ -32,32 +32,32 @@ use serde::{Deserialize, Serialize};
 use crate::directive;
 use crate::verify::{CallFact, verifications_of};
 
+pub(crate) use budget::{BudgetInput, FALLBACK, budget, room_of, tokens};
 pub use budget::{
-    ContextBudget, HistoryCounts, HistoryWeight, Level, Named, Pressure, SystemWeight, ToolsWeight, Weight,
+    ContextBudget, HistoryCounts, HistoryWeight, Level, NamedWeight, Pressure, SystemWeight, ToolsWeight, Weight,
 };
-pub(crate) use budget::{FALLBACK, Weighed, budget, room_of, tokens};
 pub(crate) use cut::kept_middle;
-pub(crate) use history::{Folded, calls_of, open, said};
+pub(crate) use history::{FoldedConversation, calls_of, open, said};
 pub(crate) use media::{has_media, media_of};
 pub use notes::TAGS;
-pub(crate) use notes::{Facts as NoteFacts, notes};
-pub use prompt::{BASE_PROMPT, Prompted, system_prompt};
+pub(crate) use notes::{NoteFacts, notes};
+pub use prompt::{BASE_PROMPT, PromptSource, system_prompt};
 pub(crate) use recent::Recent;
-pub(crate) use summary::Digested;
+pub(crate) use summary::WorkDigest;
 pub(crate) use verifies::verifies;
 pub(crate) use wake_message::{guided, interrupted, wake_message, woken_by};
 
 /// Something that a request adds in the user's position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Added {
+pub(crate) enum AddedPart {
     /// The words of this input event.
     Said(EventId),
     /// What the runtime says.
     Text(String),
 }
 
-impl Added {
+impl AddedPart {
     /// Whether it is a note: a line of the runtime that begins with its tag.
     fn is_note(&self) -> bool {
         matches!(self, Self::Text(text) if text.starts_with('['))
@@ -92,7 +92,7 @@ what was done and what is left.";
 
 /// A call of the newest answer, and what came of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct AnsweredCall {
     /// As the model made it. In the conversation it may stand masked.
     pub(crate) call: Call,
     pub(crate) result: Option<ToolResult>,
@@ -100,18 +100,18 @@ pub(crate) struct Asked {
 
 /// The newest answer, while its calls are being answered.
 #[derive(Debug, Clone)]
-pub(crate) struct Newest {
+pub(crate) struct NewestAnswer {
     pub(crate) message_id: MessageId,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) asked: Vec<AnsweredCall>,
     pub(crate) text: String,
     /// What it claims was compared with what happened, and is in the log.
     pub(crate) checked: bool,
 }
 
-impl Newest {
+impl NewestAnswer {
     /// The call with which the model ended its wake, if it ran.
     pub(crate) fn last_call(&self) -> Option<&Call> {
-        let ran = |asked: &&Asked| asked.result.as_ref().is_some_and(|result| !result.is_error);
+        let ran = |asked: &&AnsweredCall| asked.result.as_ref().is_some_and(|result| !result.is_error);
         let last = self.asked.iter().rfind(|asked| asked.call.name == directive::TOOL)?;
         Some(last).filter(ran).map(|asked| &asked.call)
     }
@@ -132,8 +132,8 @@ pub(crate) struct Context {
     compacted: bool,
     /// Characters that were left after the last compaction.
     floor: usize,
-    pub(crate) newest: Option<Newest>,
-    pub(crate) unshown: Unshown,
+    pub(crate) newest: Option<NewestAnswer>,
+    pub(crate) unshown: UnshownInput,
     /// Events that handed a call of the model to a client: what answers them is the result of that call, not a message.
     pub(crate) handed_over: HashSet<EventId>,
     /// The system prompt that the last request had.
@@ -144,12 +144,12 @@ pub(crate) struct Context {
     pub(crate) pages: InContext,
     pub(crate) facts: crate::verify::Facts,
     /// What has been done so far, for a summary.
-    pub(crate) digested: Digested,
+    pub(crate) digested: WorkDigest,
 }
 
 /// What was taken up and no request has shown: a process ended, somebody interrupted, or the request was never made.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Unshown {
+pub(crate) struct UnshownInput {
     pub(crate) inputs: Vec<Input>,
     pub(crate) wakes: Vec<WakeQueued>,
 }
@@ -172,13 +172,13 @@ impl Context {
             compacted: false,
             floor: 0,
             newest: None,
-            unshown: Unshown::default(),
+            unshown: UnshownInput::default(),
             handed_over: HashSet::new(),
             system: None,
             turns: Vec::new(),
             pages: InContext::default(),
             facts: crate::verify::Facts::default(),
-            digested: Digested::default(),
+            digested: WorkDigest::default(),
         }
     }
 
@@ -260,12 +260,12 @@ impl Context {
 
     /// The model answered with `parts`, as they are kept. `calls` are its calls as they are to be run.
     pub(crate) fn answered(&mut self, message_id: MessageId, parts: Vec<AnswerPart>, calls: Vec<Call>, seq: u64) {
-        let calls = calls.into_iter().map(|call| Asked { call, result: None });
+        let calls = calls.into_iter().map(|call| AnsweredCall { call, result: None });
         let text = parts.iter().filter_map(|part| match part {
             AnswerPart::Text(text) => Some(text.as_str()),
             _ => None,
         });
-        self.newest = Some(Newest { message_id, asked: calls.collect(), text: text.collect(), checked: false });
+        self.newest = Some(NewestAnswer { message_id, asked: calls.collect(), text: text.collect(), checked: false });
         self.turns.push(TurnMark { seq, message: self.conversation.messages().len() });
         if !parts.is_empty() {
             self.push(Message::Assistant(parts), 0);
@@ -303,7 +303,7 @@ impl Context {
 
     /// Calls of the newest answer that have no result, in their order.
     pub(crate) fn open_calls(&self) -> Vec<Call> {
-        let open = |asked: &&Asked| asked.result.is_none();
+        let open = |asked: &&AnsweredCall| asked.result.is_none();
         self.newest.iter().flat_map(|newest| newest.asked.iter().filter(open).map(|asked| asked.call.clone())).collect()
     }
 }

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use portcullis_base::InvocationId;
 
 use super::budget::ContextBudget;
-use super::told;
-use crate::FirstLook;
+use super::quoted;
+use crate::SuggestedCall;
 
 /// Every tag, in the order in which their notes stand.
 pub const TAGS: [&str; 12] = [
@@ -28,9 +28,9 @@ pub const TAGS: [&str; 12] = [
 ];
 
 /// The facts that the notes of this crate are made of.
-pub(crate) struct Facts<'a> {
+pub(crate) struct NoteFacts<'a> {
     /// The look that answers what a person said, if a tool of the menu takes it.
-    pub(crate) look: Option<&'a FirstLook>,
+    pub(crate) look: Option<&'a SuggestedCall>,
     /// Something waits for an answer.
     pub(crate) waits: bool,
     pub(crate) budget: &'a ContextBudget,
@@ -41,12 +41,12 @@ pub(crate) struct Facts<'a> {
 }
 
 /// All notes of a wake, in their order. `others` come from those who know more (`Extras`).
-pub(crate) fn notes(facts: &Facts<'_>, others: Vec<String>) -> Vec<String> {
+pub(crate) fn notes(facts: &NoteFacts<'_>, others: Vec<String>) -> Vec<String> {
     let busy = others.iter().any(|note| tag_of(note) == Some("shell-busy"));
     let look = facts.look.filter(|_| !busy && !facts.waits).map(read_first);
     let own = [look, pressure(facts), recovery(facts.unknown)];
     // Whoever made it: a note is one line.
-    let others = others.iter().map(|note| told::in_line(note));
+    let others = others.iter().map(|note| quoted::in_line(note));
     let mut all: Vec<String> = others.chain(own.into_iter().flatten()).collect();
     // Stable: several notes of one tag stay as they came. A tag that nobody knows stands last.
     all.sort_by_key(|note| {
@@ -60,11 +60,11 @@ fn tag_of(note: &str) -> Option<&str> {
     note.strip_prefix('[')?.split_once(']').map(|(tag, _)| tag)
 }
 
-fn read_first(FirstLook { intent, tool, input }: &FirstLook) -> String {
-    format!("[read-first] intent={intent} nextTool={tool} nextArgs={}", told::value(input))
+fn read_first(SuggestedCall { intent, tool, input }: &SuggestedCall) -> String {
+    format!("[read-first] intent={intent} nextTool={tool} nextArgs={}", quoted::value(input))
 }
 
-fn pressure(facts: &Facts<'_>) -> Option<String> {
+fn pressure(facts: &NoteFacts<'_>) -> Option<String> {
     let word = facts.budget.told()?;
     let counts = &facts.budget.history.counts;
     let mut note = format!(
@@ -104,12 +104,16 @@ mod tests {
         ContextBudget { selection_headroom_tokens: headroom, history, ..ContextBudget::default() }
     }
 
-    fn look() -> FirstLook {
-        FirstLook { intent: "file_read", tool: "look", input: serde_json::json!({"path": "src/main.rs"}) }
+    fn look() -> SuggestedCall {
+        SuggestedCall { intent: "file_read", tool: "look", input: serde_json::json!({"path": "src/main.rs"}) }
     }
 
-    fn facts<'a>(look: Option<&'a FirstLook>, budget: &'a ContextBudget, unknown: &'a [InvocationId]) -> Facts<'a> {
-        Facts { look, waits: false, budget, unknown, context_tool: Some("describe") }
+    fn facts<'a>(
+        look: Option<&'a SuggestedCall>,
+        budget: &'a ContextBudget,
+        unknown: &'a [InvocationId],
+    ) -> NoteFacts<'a> {
+        NoteFacts { look, waits: false, budget, unknown, context_tool: Some("describe") }
     }
 
     fn tags(notes: &[String]) -> Vec<&str> {
@@ -140,7 +144,7 @@ mod tests {
         assert!(note[0].contains("pressure=crowded") && note[0].contains("droppedConversation=3"), "{note:?}");
         assert!(note[0].ends_with("nextTool=describe"), "{note:?}");
         assert!(notes(&facts(None, &wide, &[]), Vec::new()).is_empty());
-        let unoffered = Facts { context_tool: None, ..facts(None, &tight, &[]) };
+        let unoffered = NoteFacts { context_tool: None, ..facts(None, &tight, &[]) };
         assert!(!notes(&unoffered, Vec::new())[0].contains("nextTool"), "a tool that is not there is not named");
     }
 
@@ -152,7 +156,7 @@ mod tests {
         let hint = notes(&asked(), Vec::new());
         assert_eq!(hint, [r#"[read-first] intent=file_read nextTool=look nextArgs={"path":"src/main.rs"}"#]);
         assert_eq!(tags(&notes(&asked(), vec!["[shell-busy] shell=x".to_owned()])), ["shell-busy"]);
-        assert!(notes(&Facts { waits: true, ..asked() }, Vec::new()).is_empty());
+        assert!(notes(&NoteFacts { waits: true, ..asked() }, Vec::new()).is_empty());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use portcullis_model::{ModelName, ToolSpec};
 
-use super::told;
+use super::quoted;
 
 /// Who the agent is, where nothing else is configured.
 pub const BASE_PROMPT: &str = "You are an agent that works on a person's project through tools. Be direct and brief. \
@@ -30,7 +30,7 @@ End your last reply with exactly one block <portcullis-session-loop>{\"outcome\"
 what would help next time.";
 
 /// What the prompt is made of.
-pub struct Prompted<'a> {
+pub struct PromptSource<'a> {
     pub base: &'a str,
     pub model: &'a ModelName,
     /// Where commands run and what they may reach, in one line.
@@ -41,16 +41,16 @@ pub struct Prompted<'a> {
 
 /// The whole prompt. Nothing in it changes from one request to the next.
 #[must_use]
-pub fn system_prompt(of: &Prompted<'_>) -> String {
+pub fn system_prompt(of: &PromptSource<'_>) -> String {
     let mut text = String::new();
-    let names: Vec<String> = of.tools.iter().map(|tool| told::name(&tool.name)).collect();
+    let names: Vec<String> = of.tools.iter().map(|tool| quoted::name(&tool.name)).collect();
     let _ = writeln!(text, "<bootstrap>\n{}\n</bootstrap>", of.base.trim());
     let _ = writeln!(
         text,
         "<runtime_environment>\nmodel: {}\nworkspace: /workspace (the person's own project; relative paths begin here)\n\
          commands: {}\ntools: {}\n</runtime_environment>",
-        told::name(&of.model.to_string()),
-        told::in_line(of.sandbox),
+        quoted::name(&of.model.to_string()),
+        quoted::in_line(of.sandbox),
         names.join(" ")
     );
     let _ = writeln!(text, "<harness_appendix>\n{APPENDIX}\n</harness_appendix>");

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use portcullis_base::SessionId;
 
-use super::Folded;
+use super::FoldedConversation;
 use crate::worker::SESSIONS_AT_ONCE;
 
 /// Conversations that are kept: twice as many as a process works on at once, however many wait for an answer.
@@ -19,19 +19,19 @@ const CHARS: usize = 16 << 20;
 /// The folds of the sessions that were worked on last, the newest last.
 #[derive(Default)]
 pub(crate) struct Recent {
-    kept: Mutex<VecDeque<(SessionId, Folded)>>,
+    kept: Mutex<VecDeque<(SessionId, FoldedConversation)>>,
 }
 
 impl Recent {
     /// What is known of a session, or nothing. Whoever takes it gives it back.
-    pub(crate) fn take(&self, session: SessionId) -> Folded {
+    pub(crate) fn take(&self, session: SessionId) -> FoldedConversation {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let known = kept.iter().position(|(known, _)| *known == session).and_then(|at| kept.remove(at));
-        known.map_or_else(Folded::new, |(_, folded)| folded)
+        known.map_or_else(FoldedConversation::new, |(_, folded)| folded)
     }
 
     /// Keeps it for the next wake, and forgets the oldest where that is too much.
-    pub(crate) fn keep(&self, session: SessionId, folded: Folded) {
+    pub(crate) fn keep(&self, session: SessionId, folded: FoldedConversation) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(known, _)| *known != session);
         kept.push_back((session, folded));
@@ -49,7 +49,7 @@ mod tests {
     fn few_conversations_are_kept_however_many_there_are() {
         let recent = Recent::default();
         for n in 0..1_000 {
-            recent.keep(SessionId::from_u128(n), Folded::new());
+            recent.keep(SessionId::from_u128(n), FoldedConversation::new());
         }
         assert_eq!(recent.kept.lock().expect("whole").len(), KEPT);
         recent.take(SessionId::from_u128(999));

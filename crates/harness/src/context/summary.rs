@@ -10,7 +10,7 @@ use portcullis_model::{Conversation, Message, ResultPart, ToolResult, UserPart};
 use portcullis_pipeline::InContext;
 use serde_json::Value;
 
-use super::{Context, TurnMark, cut, fence, told};
+use super::{Context, TurnMark, cut, fence, quoted};
 
 /// Turns that always stay word for word: what the model is in the middle of.
 pub(crate) const PROTECTED_TURNS: usize = 2;
@@ -32,7 +32,7 @@ const TARGETS: [&str; 5] = ["file_path", "command", "pattern", "path", "query"];
 
 /// What has been done so far, as facts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Digested {
+pub(crate) struct WorkDigest {
     /// What people said, whole, by the event or call that it was said with.
     said: Vec<(String, String)>,
     calls: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Digested {
     unknown: Vec<String>,
 }
 
-impl Digested {
+impl WorkDigest {
     pub(crate) fn said(&mut self, event: EventId, content: &[Block]) {
         self.say(event.to_string(), &text_of(content));
     }
@@ -71,7 +71,7 @@ impl Digested {
             short += usize::from(len > left);
             // The first words say what it is all about: they stay.
             if short <= SAID_SHORT || n == 0 {
-                lines.push(told::words(words, most));
+                lines.push(quoted::words(words, most));
             } else if short == SAID_SHORT + 1 {
                 lines.push(format!("(and {n} messages more between the first and the next)"));
             }
@@ -83,16 +83,16 @@ impl Digested {
 
     /// `input`: what the model called it with.
     pub(crate) fn call(&mut self, input: &Value, observed: &Observed) {
-        let mut line = told::name(&observed.tool);
+        let mut line = quoted::name(&observed.tool);
         if let Some(target) = TARGETS.iter().find_map(|field| input.get(field)?.as_str()) {
             // Quoted always: a model may have copied what a tool said.
-            let _ = write!(line, " {}", told::quoted(target));
+            let _ = write!(line, " {}", quoted::quoted(target));
         }
-        let _ = write!(line, " {}", told::name(&observed.code.to_string()));
+        let _ = write!(line, " {}", quoted::name(&observed.code.to_string()));
         if let Some(exit) = observed.exit_code {
             let _ = write!(line, " exit={exit}");
         }
-        let targets: Vec<String> = observed.side_effects.items.iter().map(|item| told::name(&item.target)).collect();
+        let targets: Vec<String> = observed.side_effects.items.iter().map(|item| quoted::name(&item.target)).collect();
         if !targets.is_empty() {
             let _ = write!(line, " changed={}", targets.join(","));
         } else if observed.side_effects.state == SideEffectState::Unknown {
@@ -104,14 +104,14 @@ impl Digested {
         self.calls.push(line);
         let feedback = observed.permission.as_ref().and_then(|permission| permission.feedback.as_deref());
         if let Some(feedback) = feedback {
-            let tool = told::name(&observed.tool);
+            let tool = quoted::name(&observed.tool);
             self.say(observed.observation_id.to_string(), &format!("(of a call of {tool}) {feedback}"));
         }
         for file in &observed.files {
             self.files.insert(file.path().to_owned(), (self.calls.len(), file.sha256().to_string()));
         }
         if observed.code.known() == Some(Code::OutcomeUnknown) {
-            self.unknown.push(told::name(&observed.tool));
+            self.unknown.push(quoted::name(&observed.tool));
         }
     }
 
@@ -146,7 +146,7 @@ impl Digested {
             files.sort_unstable();
         }
         for (path, (_, hash)) in files {
-            let _ = writeln!(text, "file: {} {hash}", told::name(path));
+            let _ = writeln!(text, "file: {} {hash}", quoted::name(path));
         }
         for tool in self.unknown.iter().rev().take(UNKNOWN).rev() {
             let _ = writeln!(text, "outcome unknown: {tool}; look at what it would have changed");

@@ -43,7 +43,7 @@ const NO_CONTENT: &str = "No response content was produced.";
 
 /// A wake that the model wants, so many seconds after this one began.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WakeWish {
     pub reason: String,
     pub delay_secs: u64,
     pub note: Option<String>,
@@ -53,7 +53,7 @@ pub struct Wanted {
 
 /// Something the model learnt and wants kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Learnt {
+pub struct Learning {
     pub kind: LearningKind,
     pub title: String,
     pub detail: String,
@@ -76,8 +76,8 @@ pub struct Directive {
     pub summary: String,
     /// Seconds until the follow-up, of a `continue` that names them.
     pub follow_up: Option<u64>,
-    pub queued_wakes: Vec<Wanted>,
-    pub learnings: Vec<Learnt>,
+    pub queued_wakes: Vec<WakeWish>,
+    pub learnings: Vec<Learning>,
     pub custom: Option<CustomWanted>,
     /// What the model says it did, for the fact-check (tool-contract §24).
     pub claims: Vec<String>,
@@ -231,8 +231,8 @@ pub fn summary_of(reply: &str) -> String {
     if summary.is_empty() { NO_CONTENT.to_owned() } else { summary.to_owned() }
 }
 
-fn wanted(fields: &Map<String, Value>) -> Option<Wanted> {
-    Some(Wanted {
+fn wanted(fields: &Map<String, Value>) -> Option<WakeWish> {
+    Some(WakeWish {
         reason: line(fields, "reason")?,
         delay_secs: seconds(fields, "delaySeconds")?,
         note: line(fields, "note"),
@@ -245,8 +245,8 @@ fn wanted(fields: &Map<String, Value>) -> Option<Wanted> {
     })
 }
 
-fn learnt(fields: &Map<String, Value>) -> Option<Learnt> {
-    Some(Learnt {
+fn learnt(fields: &Map<String, Value>) -> Option<Learning> {
+    Some(Learning {
         kind: match text(fields, "kind") {
             Some("correction") => LearningKind::Correction,
             Some("error") => LearningKind::Error,

@@ -19,15 +19,15 @@ const DESCRIPTION: &str = "Ends this wake and says what comes after it. Call it 
 the block of the same name.";
 
 /// What the model wants, as [`schema`] has it. The tool does nothing with it: whoever ends the wake reads the call.
-struct Wish;
+struct DirectiveInput;
 
-impl<'de> Deserialize<'de> for Wish {
+impl<'de> Deserialize<'de> for DirectiveInput {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         IgnoredAny::deserialize(deserializer).map(|_| Self)
     }
 }
 
-impl JsonSchema for Wish {
+impl JsonSchema for DirectiveInput {
     fn schema_name() -> Cow<'static, str> {
         "SessionLoop".into()
     }
@@ -43,7 +43,7 @@ impl JsonSchema for Wish {
 /// # Errors
 /// Never for the tool as it is written.
 pub fn terminal_tool() -> Result<BTreeMap<ToolName, Tool>, BuildError> {
-    let tool = Tool::builder::<Wish, String>(DESCRIPTION)
+    let tool = Tool::builder::<DirectiveInput, String>(DESCRIPTION)
         .semantics(Semantics::read_only())
         .execute(|_, _| async { Ok("This wake ends here.".to_owned()) })
         .build()?;

@@ -5,17 +5,17 @@ use portcullis_event::facts::{
     Activation, ActivationKind, InputConsumed, Priority, SpanStarted, StatusRunning, StopReason, WakeCancelled,
     WakeConsumed, WakeQueued,
 };
-use portcullis_event::fold::{Input, OpenRequest, Said};
+use portcullis_event::fold::{Input, InputContent, OpenRequest};
 use portcullis_event::{SessionStatus, State};
 use portcullis_pipeline::{Append, Disposition, Halt, Session};
 use tokio_util::sync::CancellationToken;
 
-use super::{For, Harness, Wake, spans};
-use crate::context::{Added, Unshown, fence, interrupted, wake_message, woken_by};
-use crate::live::Live;
+use super::{Harness, Wake, WokenFor, spans};
+use crate::context::{AddedPart, UnshownInput, fence, interrupted, wake_message, woken_by};
+use crate::live_event::LiveEvent;
 
 /// What there is to do.
-struct Found {
+struct PendingWork {
     inputs: Vec<Input>,
     due: Vec<WakeQueued>,
     interrupted: bool,
@@ -35,7 +35,7 @@ struct Found {
 
 /// Whether there is anything for a wake to take up.
 pub(super) fn is_due(state: &State, now: Timestamp) -> bool {
-    let found = found(state, now, For::Due);
+    let found = found(state, now, WokenFor::Due);
     if found.stops() || found.unsettled {
         return true;
     }
@@ -44,19 +44,19 @@ pub(super) fn is_due(state: &State, now: Timestamp) -> bool {
     if found.waits { expired } else { came }
 }
 
-fn found(state: &State, now: Timestamp, whom: For) -> Found {
+fn found(state: &State, now: Timestamp, whom: WokenFor) -> PendingWork {
     let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
     // Another process may have run what waited (`approvals allow`): the model has yet to hear of it.
     let moved_on = !waits && state.session.status == SessionStatus::RequiresAction;
-    Found {
+    PendingWork {
         inputs: state.inbox.pending().to_vec(),
         due: {
-            let early = |wake: &&WakeQueued| whom == For::Operator && wake.is_retry();
+            let early = |wake: &&WakeQueued| whom == WokenFor::Operator && wake.is_retry();
             state.wakes.pending().filter(|wake| wake.due_at <= now || early(wake)).cloned().collect()
         },
         interrupted: state.inbox.interrupted(),
         stop_wished: state.progress.stop_wished,
-        gave_up: whom == For::Operator && !waits && state.progress.last_stop == Some(StopReason::RetriesExhausted),
+        gave_up: whom == WokenFor::Operator && !waits && state.progress.last_stop == Some(StopReason::RetriesExhausted),
         request: state.progress.request.clone(),
         unsettled: moved_on
             || state.movable_asks().next().is_some()
@@ -68,7 +68,7 @@ fn found(state: &State, now: Timestamp, whom: For) -> Found {
     }
 }
 
-impl Found {
+impl PendingWork {
     /// Somebody wants it to stop what it does.
     fn stops(&self) -> bool {
         self.interrupted || self.stop_wished.is_some()
@@ -91,7 +91,7 @@ impl<'a> Wake<'a> {
     pub(super) async fn begin(
         harness: &'a Harness,
         session: &'a Session,
-        whom: For,
+        whom: WokenFor,
         cancel: &'a CancellationToken,
     ) -> Result<Option<Self>, Halt> {
         session.catch_up().await?;
@@ -176,7 +176,7 @@ impl<'a> Wake<'a> {
             learned: None,
             settled_wakes: found.due.iter().map(|wake| wake.queued_wake_id).collect(),
         };
-        harness.watcher.see(Live::WakeBegan { wake_id });
+        harness.watcher.see(LiveEvent::WakeBegan { wake_id });
         wake.first_facts(&found, &unshown);
         if found.interrupted {
             wake.supersede().await?;
@@ -198,7 +198,7 @@ impl<'a> Wake<'a> {
         Ok(Some(wake))
     }
 
-    fn first_facts(&mut self, found: &Found, unshown: &Unshown) {
+    fn first_facts(&mut self, found: &PendingWork, unshown: &UnshownInput) {
         if let Some(OpenRequest { event_id, started }) = &found.request {
             // Whoever waited for its answer is gone (store §9).
             self.request_failed(started.turn_id, *event_id, started.message_id, "lost");
@@ -223,18 +223,18 @@ impl<'a> Wake<'a> {
             self.session.note(&mut self.facts, None, &running);
             if self.harness.settings.directive && !self.noted {
                 let session = self.session.key().session;
-                self.added.extend(self.session.with_state(|state| wake_message(session, state)).map(Added::Text));
+                self.added.extend(self.session.with_state(|state| wake_message(session, state)).map(AddedPart::Text));
             }
         }
         self.show(&unshown.inputs);
-        self.added.extend(woken_by(&unshown.wakes).map(Added::Text));
+        self.added.extend(woken_by(&unshown.wakes).map(AddedPart::Text));
         self.consume(&found.inputs);
         if found.interrupted {
             self.cancel_wakes();
         } else if !found.due.is_empty() {
             let queued_wake_ids = found.due.iter().map(|wake| wake.queued_wake_id).collect();
             self.session.note(&mut self.facts, None, &WakeConsumed { queued_wake_ids });
-            self.added.extend(woken_by(&found.due).map(Added::Text));
+            self.added.extend(woken_by(&found.due).map(AddedPart::Text));
         }
     }
 
@@ -246,10 +246,10 @@ impl<'a> Wake<'a> {
         self.show(inputs);
         for input in inputs {
             match &input.said {
-                Said::Interrupt { note } => self.stop_note.clone_from(note),
+                InputContent::Interrupt { note } => self.stop_note.clone_from(note),
                 // What a person says is work of its own.
-                Said::Message { .. } => (self.requests, self.loops, self.limit) = (0, Default::default(), None),
-                Said::System { .. } | Said::CustomResult { .. } => {}
+                InputContent::Message { .. } => (self.requests, self.loops, self.limit) = (0, Default::default(), None),
+                InputContent::System { .. } | InputContent::CustomResult { .. } => {}
             }
         }
         let event_ids: Vec<_> = inputs.iter().map(|input| input.event_id).collect();
@@ -261,22 +261,22 @@ impl<'a> Wake<'a> {
     fn show(&mut self, inputs: &[Input]) {
         for input in inputs {
             match &input.said {
-                Said::Message { content } | Said::System { content } => {
+                InputContent::Message { content } | InputContent::System { content } => {
                     self.said.insert(input.event_id, content.clone());
-                    self.added.push(Added::Said(input.event_id));
+                    self.added.push(AddedPart::Said(input.event_id));
                 }
-                Said::Interrupt { note } => {
+                InputContent::Interrupt { note } => {
                     self.context.digested.interrupted(input.event_id, note.as_deref());
-                    self.added.push(Added::Text(interrupted(note.as_deref())));
+                    self.added.push(AddedPart::Text(interrupted(note.as_deref())));
                 }
                 // It stands where the result of its call stands.
-                Said::CustomResult { custom_tool_use_id, .. }
+                InputContent::CustomResult { custom_tool_use_id, .. }
                     if self.context.handed_over.contains(custom_tool_use_id) => {}
-                Said::CustomResult { custom_tool_use_id, content, is_error } => {
+                InputContent::CustomResult { custom_tool_use_id, content, is_error } => {
                     let words = portcullis_event::facts::text_of(content);
                     let how = if *is_error { "failed" } else { "answered" };
                     let line = format!("[custom-tool-result] {custom_tool_use_id} {how}");
-                    self.added.push(Added::Text(fence::answered(line, words)));
+                    self.added.push(AddedPart::Text(fence::answered(line, words)));
                 }
             }
         }
@@ -318,7 +318,7 @@ impl<'a> Wake<'a> {
         }
         for disposition in settled {
             if let Some(Disposition::Settled(observation)) = disposition {
-                self.harness.watcher.see(Live::CallEnded { input: "", observed: observation.session_view() });
+                self.harness.watcher.see(LiveEvent::CallEnded { input: "", observed: observation.session_view() });
             }
         }
         self.reload().await
@@ -335,10 +335,10 @@ impl<'a> Wake<'a> {
 
 /// Whether an input asks for nothing: an interrupt, or a client's result, which the interrupt made void (H26).
 fn is_no_word(input: &Input) -> bool {
-    matches!(input.said, Said::Interrupt { .. } | Said::CustomResult { .. })
+    matches!(input.said, InputContent::Interrupt { .. } | InputContent::CustomResult { .. })
 }
 
-fn activation(found: &Found) -> Activation {
+fn activation(found: &PendingWork) -> Activation {
     let earliest = found.due.iter().min_by_key(|wake| wake.due_at);
     match (found.inputs.first(), earliest) {
         (None, Some(wake)) => Activation {

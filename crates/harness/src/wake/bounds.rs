@@ -11,8 +11,8 @@ use portcullis_event::facts::{Disposition, Priority, SpanResult, StatusReschedul
 use portcullis_model::{Call, Stop};
 use portcullis_pipeline::Halt;
 
-use super::{Limit, Stopped, Wake, WakeEnd};
-use crate::context::Added;
+use super::{Limit, Wake, WakeEnd, WakeStop};
+use crate::context::AddedPart;
 use crate::directive::After;
 
 /// The reason of a wake that goes on where the one before came to its bound.
@@ -48,7 +48,7 @@ impl Wake<'_> {
         self.facts.idle();
         self.flush().await?;
         self.carried_on = true;
-        Ok(self.end(Stopped::Rescheduled(at)))
+        Ok(self.end(WakeStop::Rescheduled(at)))
     }
 
     /// Whether the request that goes out now is the last one of this work. What the model must know of that is added to it.
@@ -58,9 +58,9 @@ impl Wake<'_> {
             self.limit = self.limit.or(Some(Limit::Requests(most)));
         }
         if self.limit.is_some() {
-            self.added.push(Added::last_request());
+            self.added.push(AddedPart::last_request());
         } else if self.requests + 2 == most {
-            self.added.push(Added::last_but_one(most));
+            self.added.push(AddedPart::last_but_one(most));
         }
         self.limit.is_some()
     }
@@ -85,7 +85,7 @@ impl Wake<'_> {
                 }
             }
         } else {
-            *loops = Loops::default();
+            *loops = RefusedCalls::default();
         }
         if loops.refused >= limits::LOOP_END || loops.unfit_again >= limits::LOOP_STOP {
             self.limit = self.limit.or(Some(Limit::Loop));
@@ -102,7 +102,7 @@ impl Wake<'_> {
 
 /// Calls that were refused one after the other, without one in between that was made.
 #[derive(Debug, Default)]
-pub(crate) struct Loops {
+pub(crate) struct RefusedCalls {
     /// By the loop guard.
     refused: u32,
     /// The last that could not be made, by name and input.

@@ -7,9 +7,9 @@ use portcullis_event::State;
 use portcullis_event::facts::{Disposition as Acked, SpanResult, StopReason};
 use portcullis_pipeline::{Attended, Disposition, Halt, Proposal, Stopping};
 
-use super::{Stopped, Wake, WakeEnd};
-use crate::context::{has_media, media_of, told, verifies};
-use crate::live::Live;
+use super::{Wake, WakeEnd, WakeStop};
+use crate::context::{has_media, media_of, quoted, verifies};
+use crate::live_event::LiveEvent;
 
 impl Wake<'_> {
     /// Runs the calls of the newest answer that have no observation yet. `Some`: the wake pauses here.
@@ -32,7 +32,7 @@ impl Wake<'_> {
         // What is shown of a call is what the log holds of it (L69); it runs with what the model wrote.
         let shown: Vec<String> = open.iter().map(|call| self.session.gate().masked(&call.arguments)).collect();
         let proposals = open.iter().zip(&shown).map(|(call, input)| {
-            watcher.see(Live::CallBegan { call_id: &call.id, tool: &call.name, input });
+            watcher.see(LiveEvent::CallBegan { call_id: &call.id, tool: &call.name, input });
             Proposal {
                 message_id,
                 call_id: call.id.clone(),
@@ -79,7 +79,7 @@ impl Wake<'_> {
             match disposition {
                 Disposition::Settled(observation) => {
                     let observed = observation.session_view();
-                    watcher.see(Live::CallEnded { input, observed });
+                    watcher.see(LiveEvent::CallEnded { input, observed });
                     self.counts_loops(call, observed);
                     let media = media_of(&self.session.gate().shelf(), self.session.key().session, observed).await;
                     let seq = self.session.with_state(|state| state.seq) + 1;
@@ -88,9 +88,9 @@ impl Wake<'_> {
                         self.session.note(&mut self.facts, Some(turn.turn_id), &verification);
                     }
                 }
-                Disposition::Parked(ask) => waits = waits.or(Some(Live::Waiting { ask: *ask })),
+                Disposition::Parked(ask) => waits = waits.or(Some(LiveEvent::Waiting { ask: *ask })),
                 Disposition::Elsewhere(event_id) => {
-                    waits = waits.or(Some(Live::HandedOver { event_id: *event_id, tool: &call.name }));
+                    waits = waits.or(Some(LiveEvent::HandedOver { event_id: *event_id, tool: &call.name }));
                 }
             }
         }
@@ -106,16 +106,16 @@ impl Wake<'_> {
         match &attended.disposition {
             Disposition::Settled(observation) => {
                 let observed = observation.session_view();
-                self.harness.watcher.see(Live::CallEnded { input: "", observed });
+                self.harness.watcher.see(LiveEvent::CallEnded { input: "", observed });
                 if observed.code.known() == Some(Code::UserDenied) {
                     tracing::debug!(intent = %attended.intent_id, "a person said no");
                 }
             }
-            Disposition::Parked(ask) => self.harness.watcher.see(Live::Waiting { ask: *ask }),
+            Disposition::Parked(ask) => self.harness.watcher.see(LiveEvent::Waiting { ask: *ask }),
             Disposition::Elsewhere(event_id) => {
                 let of = |state: &State| state.intents.get(attended.intent_id).map(|intent| intent.tool.clone());
                 let tool = self.session.with_state(of).unwrap_or_default();
-                self.harness.watcher.see(Live::HandedOver { event_id: *event_id, tool: &tool });
+                self.harness.watcher.see(LiveEvent::HandedOver { event_id: *event_id, tool: &tool });
             }
         }
     }
@@ -141,7 +141,7 @@ impl Wake<'_> {
         self.span(SpanResult::Blocked, Acked::Acked, &summary, None, None);
         self.facts.idle();
         self.flush().await?;
-        Ok(self.end(Stopped::RequiresAction(event_ids)))
+        Ok(self.end(WakeStop::RequiresAction(event_ids)))
     }
 
     /// The `agent.*_use` events that wait for an answer, oldest first.
@@ -159,8 +159,8 @@ impl Wake<'_> {
 /// What a session that pauses waits for, in words.
 fn awaited(state: &State) -> String {
     let asked = state.asks.pending().filter_map(|ask| state.intents.get(ask.intent_id));
-    let asked: Vec<String> = asked.map(|intent| told::name(&intent.tool)).collect();
-    let handed: Vec<String> = state.progress.custom.values().map(|request| told::name(&request.name)).collect();
+    let asked: Vec<String> = asked.map(|intent| quoted::name(&intent.tool)).collect();
+    let handed: Vec<String> = state.progress.custom.values().map(|request| quoted::name(&request.name)).collect();
     let mut words = Vec::new();
     if !asked.is_empty() {
         words.push(format!("Awaiting confirmation to run {}.", asked.join(", ")));

@@ -6,11 +6,11 @@ use portcullis_base::{Entropy, QueuedWakeId};
 use portcullis_event::facts::{
     Disposition, ErrorFact, Priority, SessionError, SpanResult, StatusRescheduled, StopReason, WakeQueued, retry_key,
 };
-use portcullis_event::fold::Said;
+use portcullis_event::fold::InputContent;
 use portcullis_model::ModelError;
 use portcullis_pipeline::Halt;
 
-use super::{Stopped, Wake, WakeEnd};
+use super::{Wake, WakeEnd, WakeStop};
 use crate::Settings;
 
 impl Wake<'_> {
@@ -36,7 +36,7 @@ impl Wake<'_> {
         let stop = if exhausted {
             self.rests(StopReason::RetriesExhausted, &message);
             self.span(SpanResult::Error, Disposition::Abandoned, &ended, None, Some(error.failure.as_str()));
-            Stopped::GaveUp { error }
+            WakeStop::GaveUp { error }
         } else {
             let wait = wait(settings, streak, retryable, error.retry_after, &*self.harness.entropy);
             let at = self.now().plus(wait);
@@ -59,7 +59,7 @@ impl Wake<'_> {
             };
             self.session.note(&mut self.facts, None, &status);
             self.span(SpanResult::Error, Disposition::Requeued, &ended, None, Some(error.failure.as_str()));
-            Stopped::Retrying { error, at }
+            WakeStop::Retrying { error, at }
         };
         self.facts.idle();
         self.flush().await?;
@@ -77,9 +77,9 @@ impl Wake<'_> {
     pub(super) async fn interrupted(&mut self) -> Result<WakeEnd, Halt> {
         self.cut_short().await?;
         let pending = self.session.with_state(|state| state.inbox.pending().to_vec());
-        let interrupts = pending
-            .into_iter()
-            .filter(|input| matches!(input.said, Said::Interrupt { .. }) && !self.processed.contains(&input.event_id));
+        let interrupts = pending.into_iter().filter(|input| {
+            matches!(input.said, InputContent::Interrupt { .. }) && !self.processed.contains(&input.event_id)
+        });
         let interrupts: Vec<_> = interrupts.collect();
         if !interrupts.is_empty() {
             self.consume(&interrupts);

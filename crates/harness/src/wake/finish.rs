@@ -11,14 +11,14 @@ use portcullis_event::{Body, Event};
 use portcullis_model::{Call, Stop};
 use portcullis_pipeline::Halt;
 
-use super::{Stopped, Wake, WakeEnd};
-use crate::context::Newest;
-use crate::directive::{self, After, Directive, Learnt};
-use crate::live::Live;
+use super::{Wake, WakeEnd, WakeStop};
+use crate::context::NewestAnswer;
+use crate::directive::{self, After, Directive, Learning};
+use crate::live_event::LiveEvent;
 use crate::verify;
 
 /// An answer that is in the log.
-struct Told {
+struct RecordedAnswer {
     /// Its words, without the directive.
     visible: String,
     directive: Directive,
@@ -27,7 +27,7 @@ struct Told {
 
 impl Wake<'_> {
     pub(super) async fn finish(&mut self) -> Result<WakeEnd, Halt> {
-        let Some(Told { visible, directive, checked }) = self.tell_answer().await? else {
+        let Some(RecordedAnswer { visible, directive, checked }) = self.tell_answer().await? else {
             return self.idle(StopReason::EndTurn, "").await;
         };
         let called = self.context.newest.as_ref().is_some_and(|newest| !newest.asked.is_empty());
@@ -46,7 +46,7 @@ impl Wake<'_> {
             (Some(event), _) => {
                 let reason = StopReason::RequiresAction { event_ids: vec![event] };
                 self.close(reason, &directive.summary, SpanResult::Blocked, &directive);
-                self.end(Stopped::RequiresAction(vec![event]))
+                self.end(WakeStop::RequiresAction(vec![event]))
             }
             (None, Some(due)) => {
                 let status = StatusRescheduled {
@@ -56,7 +56,7 @@ impl Wake<'_> {
                 };
                 self.session.note(&mut self.facts, None, &status);
                 self.span(SpanResult::Success, Disposition::Requeued, &directive.summary, Some(&directive), None);
-                self.end(Stopped::Rescheduled(due))
+                self.end(WakeStop::Rescheduled(due))
             }
             (None, None) => {
                 let reason = match self.stop {
@@ -74,7 +74,7 @@ impl Wake<'_> {
                 };
                 self.rests(reason.clone(), &summary);
                 self.span_after(SpanResult::Success, Disposition::Acked, &summary, after, None);
-                WakeEnd { limit, ..self.end(Stopped::Idle(reason)) }
+                WakeEnd { limit, ..self.end(WakeStop::Idle(reason)) }
             }
         };
         self.facts.idle();
@@ -86,7 +86,7 @@ impl Wake<'_> {
 
     /// Puts the newest answer into the log: its words, what they claim compared with what happened, what it learnt. `None`:
     /// there is none, or it was told before.
-    async fn tell_answer(&mut self) -> Result<Option<Told>, Halt> {
+    async fn tell_answer(&mut self) -> Result<Option<RecordedAnswer>, Halt> {
         let Some(newest) = self.context.newest.clone().filter(|newest| !newest.checked) else { return Ok(None) };
         // Only where it was asked for: else a file that is quoted could queue wakes.
         let (visible, mut directive) = match self.harness.settings.directive {
@@ -109,12 +109,12 @@ impl Wake<'_> {
         self.context.facts.lie_in(workspace.as_deref());
         let checked = self.check(&visible, &directive.claims);
         self.session.note(&mut self.facts, None, &checked);
-        self.harness.watcher.see(Live::Checked(&checked));
+        self.harness.watcher.see(LiveEvent::Checked(&checked));
         self.learn(&directive);
         if let Some(newest) = &mut self.context.newest {
             newest.checked = true;
         }
-        Ok(Some(Told { visible, directive, checked }))
+        Ok(Some(RecordedAnswer { visible, directive, checked }))
     }
 
     /// The model was done, and somebody said something before that was told: it is told all the same, with the wakes it wants.
@@ -136,12 +136,12 @@ impl Wake<'_> {
     }
 
     /// Whether the model is done with this answer.
-    pub(super) fn ends(&self, newest: &Newest) -> bool {
+    pub(super) fn ends(&self, newest: &NewestAnswer) -> bool {
         newest.asked.is_empty() || self.last_call(newest).is_some()
     }
 
     /// The call with which the model ended this wake, where that was asked for.
-    pub(super) fn last_call<'n>(&self, newest: &'n Newest) -> Option<&'n Call> {
+    pub(super) fn last_call<'n>(&self, newest: &'n NewestAnswer) -> Option<&'n Call> {
         newest.last_call().filter(|_| self.harness.settings.directive)
     }
 
@@ -164,7 +164,7 @@ impl Wake<'_> {
         if is_tool {
             let text =
                 format!("the answer asks a client for `{name}`, which is a tool: it is called, or not run at all");
-            self.harness.watcher.see(Live::Warning(&text));
+            self.harness.watcher.see(LiveEvent::Warning(&text));
         }
         self.harness.settings.directive && !is_tool
     }
@@ -318,7 +318,7 @@ impl Wake<'_> {
         self.span(SpanResult::Success, Disposition::Acked, summary, None, None);
         self.facts.idle();
         self.flush().await?;
-        Ok(self.end(Stopped::Idle(reason)))
+        Ok(self.end(WakeStop::Idle(reason)))
     }
 }
 
@@ -337,7 +337,7 @@ pub(super) fn in_log(text: &str) -> Block {
 }
 
 /// What makes two learnings the same (agent-runtime 5.6).
-fn learnt_key(learning: &Learnt) -> String {
+fn learnt_key(learning: &Learning) -> String {
     let own = || format!("{:?}::{}::{}", learning.kind, learning.title, learning.detail).to_lowercase();
     learning.dedupe_key.clone().unwrap_or_else(own)
 }

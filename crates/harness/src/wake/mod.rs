@@ -30,8 +30,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::Settings;
-use crate::context::{Context, Folded, Prompted, Recent, system_prompt};
-use crate::live::Watcher;
+use crate::context::{Context, FoldedConversation, PromptSource, Recent, system_prompt};
+use crate::live_event::Watcher;
 
 /// How soon something new is heard while a background task goes on.
 const LISTEN: Duration = Duration::from_millis(200);
@@ -64,7 +64,7 @@ pub trait Extras: Send + Sync {
     fn notes(&self, session: &Session) -> Vec<String>;
 
     /// The look that answers a person's words (agent-runtime 6.8). Whether its tool is offered is not asked here.
-    fn first_look(&self, _said: &str, _shell: &Shell) -> Option<FirstLook> {
+    fn first_look(&self, _said: &str, _shell: &Shell) -> Option<SuggestedCall> {
         None
     }
 
@@ -76,7 +76,7 @@ pub trait Extras: Send + Sync {
 
 /// One call that answers a person's words: suggested to the model, never made by the runtime.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FirstLook {
+pub struct SuggestedCall {
     pub intent: &'static str,
     pub tool: &'static str,
     pub input: Value,
@@ -95,7 +95,7 @@ impl Extras for NoExtras {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WakeEnd {
     pub wake_id: WakeId,
-    pub stop: Stopped,
+    pub stop: WakeStop,
     /// The model's last words of this wake, without the directive.
     pub text: String,
     pub checked: Option<FinalChecked>,
@@ -115,7 +115,7 @@ pub enum Limit {
 
 /// Why it ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Stopped {
+pub enum WakeStop {
     /// Nothing is left to do.
     Idle(StopReason),
     /// Somebody must answer.
@@ -140,7 +140,7 @@ pub enum Woken {
 
 /// Whom a wake is run for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum For {
+pub(crate) enum WokenFor {
     /// What is pending or due.
     Due,
     /// Somebody who wants it now.
@@ -154,7 +154,7 @@ pub(crate) struct Wake<'a> {
     pub(crate) wake_id: WakeId,
     pub(crate) context: Context,
     /// The log as it was when it began.
-    pub(crate) folded: Folded,
+    pub(crate) folded: FoldedConversation,
     /// Facts that are not durable yet.
     pub(crate) facts: Append,
     /// The turn whose calls run now.
@@ -166,7 +166,7 @@ pub(crate) struct Wake<'a> {
     /// Model requests made for the same message, this wake included.
     pub(crate) requests: u32,
     /// Calls in a row that were refused.
-    pub(crate) loops: bounds::Loops,
+    pub(crate) loops: bounds::RefusedCalls,
     /// Why the next request is the last one, or was.
     pub(crate) limit: Option<Limit>,
     /// A request was made in this wake by this process.
@@ -180,7 +180,7 @@ pub(crate) struct Wake<'a> {
     /// Why it was begun: the reason of its queued wake, or the type of its first input.
     pub(crate) reason: String,
     /// What the next request adds in the user's position.
-    pub(crate) added: Vec<crate::context::Added>,
+    pub(crate) added: Vec<crate::context::AddedPart>,
     pub(crate) cancel: &'a CancellationToken,
     /// What people said that no request has shown yet.
     pub(crate) said: std::collections::HashMap<EventId, Vec<portcullis_event::facts::Block>>,
@@ -213,7 +213,7 @@ impl Harness {
     /// # Errors
     /// If the log refused a write: nothing more is written, and whoever comes next goes on.
     pub async fn wake(&self, session: &Session, cancel: &CancellationToken) -> Result<Woken, Halt> {
-        self.wake_for(session, For::Due, cancel).await
+        self.wake_for(session, WokenFor::Due, cancel).await
     }
 
     /// The same for somebody who wants it now: a try that waits for its time is made at once, and what was given up is
@@ -222,14 +222,14 @@ impl Harness {
     /// # Errors
     /// As [`Harness::wake`].
     pub async fn wake_now(&self, session: &Session, cancel: &CancellationToken) -> Result<Woken, Halt> {
-        self.wake_for(session, For::Operator, cancel).await
+        self.wake_for(session, WokenFor::Operator, cancel).await
     }
 
     /// One wake, and those that carry on with its work: nobody hears of where one of them ended and the next began.
-    async fn wake_for(&self, session: &Session, whom: For, cancel: &CancellationToken) -> Result<Woken, Halt> {
+    async fn wake_for(&self, session: &Session, whom: WokenFor, cancel: &CancellationToken) -> Result<Woken, Halt> {
         let (mut last, mut carries_on) = self.spanned(session, whom, cancel).await?;
         while carries_on && !cancel.is_cancelled() && !session.lost().is_cancelled() {
-            let (next, more) = self.spanned(session, For::Due, cancel).await?;
+            let (next, more) = self.spanned(session, WokenFor::Due, cancel).await?;
             let (Woken::Executed(before), Woken::Executed(after)) = (&mut last, next) else { break };
             let processed = std::mem::take(&mut before.processed);
             *before = after;
@@ -239,7 +239,12 @@ impl Harness {
         Ok(last)
     }
 
-    async fn spanned(&self, session: &Session, whom: For, cancel: &CancellationToken) -> Result<(Woken, bool), Halt> {
+    async fn spanned(
+        &self,
+        session: &Session,
+        whom: WokenFor,
+        cancel: &CancellationToken,
+    ) -> Result<(Woken, bool), Halt> {
         let woken = async {
             let woken = self.one_wake(session, whom, cancel).await;
             spans::ended(woken.as_ref().map(|(woken, _)| woken));
@@ -278,7 +283,12 @@ impl Harness {
     }
 
     /// The second: whether the next wake goes on with its work at once.
-    async fn one_wake(&self, session: &Session, whom: For, cancel: &CancellationToken) -> Result<(Woken, bool), Halt> {
+    async fn one_wake(
+        &self,
+        session: &Session,
+        whom: WokenFor,
+        cancel: &CancellationToken,
+    ) -> Result<(Woken, bool), Halt> {
         let Some(mut wake) = Wake::begin(self, session, whom, cancel).await? else {
             session.enter_wake(None);
             return Ok((Woken::Idle, false));
@@ -326,10 +336,10 @@ impl Wake<'_> {
                 return self.carry_on().await;
             }
             match self.ask().await? {
-                request::Asked::Answered => {}
-                request::Asked::Failed(error) => return self.failed(error).await,
-                request::Asked::Interrupted => return self.interrupted().await,
-                request::Asked::Cancelled => return self.break_off().await,
+                request::RequestOutcome::Answered => {}
+                request::RequestOutcome::Failed(error) => return self.failed(error).await,
+                request::RequestOutcome::Interrupted => return self.interrupted().await,
+                request::RequestOutcome::Cancelled => return self.break_off().await,
             }
         }
     }
@@ -340,7 +350,7 @@ impl Wake<'_> {
 
     /// The system prompt for these tools.
     pub(crate) fn prompt(&self, tools: &[ToolSpec]) -> String {
-        system_prompt(&Prompted {
+        system_prompt(&PromptSource {
             base: &self.harness.settings.base_prompt,
             model: self.harness.model.name(),
             sandbox: &self.harness.sandbox,
@@ -357,10 +367,10 @@ impl Wake<'_> {
     /// Stops in the middle: what is gathered is kept, the span stays open, and the next who comes goes on.
     async fn break_off(&mut self) -> Result<WakeEnd, Halt> {
         self.flush().await?;
-        Ok(self.end(Stopped::Broken))
+        Ok(self.end(WakeStop::Broken))
     }
 
-    pub(crate) fn end(&mut self, stop: Stopped) -> WakeEnd {
+    pub(crate) fn end(&mut self, stop: WakeStop) -> WakeEnd {
         WakeEnd {
             wake_id: self.wake_id,
             stop,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portcullis_base::{EventId, MessageId, TurnId};
 use portcullis_event::facts::{AgentMessage, ModelRequestEnd, ModelRequestStart, ModelUsage, text_of};
-use portcullis_event::fold::Said;
+use portcullis_event::fold::InputContent;
 use portcullis_model::{Answer, AnswerPart, Call, Delta, Failure, ModelError, Request, Stop, ToolSpec, UserPart};
 use portcullis_pipeline::{Append, Halt, Turn};
 use portcullis_store::StoreError;
@@ -15,13 +15,13 @@ use tracing::Instrument as _;
 use super::finish::in_log;
 use super::voice::Voice;
 use super::{Wake, spans, unfinished};
-use crate::context::{Added, ContextBudget, NoteFacts, Weighed, guided, notes, said, told};
-use crate::live::Live;
+use crate::context::{AddedPart, BudgetInput, ContextBudget, NoteFacts, guided, notes, quoted, said};
+use crate::live_event::LiveEvent;
 
 const SECRET_THOUGHT: &str = "a part of the model's thinking holds a secret; it is not kept and not sent back";
 
 /// What became of a request.
-pub(super) enum Asked {
+pub(super) enum RequestOutcome {
     Answered,
     Failed(ModelError),
     /// Somebody wants the session to stop.
@@ -38,7 +38,7 @@ impl Wake<'_> {
         let refused = self.stop_wished();
         self.heeded = refused.unwrap_or(self.heeded);
         let fresh: Vec<_> = inputs.into_iter().filter(|input| !self.processed.contains(&input.event_id)).collect();
-        if interrupted && fresh.iter().any(|input| matches!(input.said, Said::Interrupt { .. })) {
+        if interrupted && fresh.iter().any(|input| matches!(input.said, InputContent::Interrupt { .. })) {
             return Ok(true);
         }
         // Who speaks as well is heard.
@@ -46,7 +46,7 @@ impl Wake<'_> {
             return Ok(true);
         }
         if !fresh.is_empty() {
-            self.harness.watcher.see(Live::Heard { words: fresh.len() });
+            self.harness.watcher.see(LiveEvent::Heard { words: fresh.len() });
             self.consume(&fresh);
         }
         Ok(false)
@@ -58,17 +58,17 @@ impl Wake<'_> {
     }
 
     /// Asks the model once.
-    pub(super) async fn ask(&mut self) -> Result<Asked, Halt> {
+    pub(super) async fn ask(&mut self) -> Result<RequestOutcome, Halt> {
         let last = self.is_last_request();
         if self.context.is_empty() {
             // Before anything else that this session is ever told (agent-runtime 6.1).
-            let guidance = self.harness.settings.guidance.as_ref().map(|guidance| Added::Text(guided(guidance)));
+            let guidance = self.harness.settings.guidance.as_ref().map(|guidance| AddedPart::Text(guided(guidance)));
             self.added.splice(..0, guidance);
         }
         let turn = self.session.begin_loop_turn(&mut self.facts, &self.context.pages);
         let tools = self.tools_of(&turn);
         if let Err(error) = self.harness.model.fits(&tools) {
-            return Ok(Asked::Failed(error));
+            return Ok(RequestOutcome::Failed(error));
         }
         let system: Arc<str> = self.prompt(&tools).into();
         self.make_room(false, &system).await?;
@@ -78,45 +78,45 @@ impl Wake<'_> {
         self.turns += 1;
         self.requests += 1;
         self.asked_here = true;
-        self.harness.watcher.see(Live::Asking { turn: self.turns });
+        self.harness.watcher.see(LiveEvent::Asking { turn: self.turns });
         self.turn = Some(Arc::clone(&turn));
         let span = spans::request(self.session, self.harness.model.name(), message_id);
         let answer = self.hear(&system, tools, last).instrument(span.clone()).await;
         spans::heard(span, &answer);
         match answer {
-            Heard::Answer(answer) => {
+            ResponseOutcome::Answer(answer) => {
                 self.shrunk = 0;
                 let answer = if last { self.without_calls(*answer) } else { *answer };
                 match self.answered(&turn, start, message_id, answer).await {
-                    Ok(()) => Ok(Asked::Answered),
+                    Ok(()) => Ok(RequestOutcome::Answered),
                     // It is the answer that is too much. The next try would end the same way, and each is paid for: it is
                     // a failure like any other (agent-runtime 5.7). A store that takes nothing is no failure of the
                     // model.
                     Err(Halt::PersistFailed(error @ (StoreError::TooLarge { .. } | StoreError::OverLimit(_)))) => {
                         self.facts = Append::new();
-                        self.harness.watcher.see(Live::BrokeOff);
+                        self.harness.watcher.see(LiveEvent::BrokeOff);
                         self.request_failed(turn.turn_id, start, message_id, "not_kept");
                         let text = format!("the model's answer could not be kept: {error}");
-                        Ok(Asked::Failed(ModelError::new(Failure::InvalidResponse, text)))
+                        Ok(RequestOutcome::Failed(ModelError::new(Failure::InvalidResponse, text)))
                     }
                     Err(halt) => Err(halt),
                 }
             }
-            Heard::Failed(error) => {
+            ResponseOutcome::Failed(error) => {
                 self.request_failed(turn.turn_id, start, message_id, error.failure.as_str());
                 let too_long = error.failure == Failure::ContextOverflow;
                 if too_long && self.may_shrink() && self.make_room(true, &system).await? {
                     return Box::pin(self.ask()).await;
                 }
-                Ok(Asked::Failed(error))
+                Ok(RequestOutcome::Failed(error))
             }
-            Heard::Interrupted => {
+            ResponseOutcome::Interrupted => {
                 self.request_failed(turn.turn_id, start, message_id, "interrupted");
-                Ok(Asked::Interrupted)
+                Ok(RequestOutcome::Interrupted)
             }
-            Heard::Cancelled => {
+            ResponseOutcome::Cancelled => {
                 self.request_failed(turn.turn_id, start, message_id, "cancelled");
-                Ok(Asked::Cancelled)
+                Ok(RequestOutcome::Cancelled)
             }
         }
     }
@@ -142,7 +142,7 @@ impl Wake<'_> {
     async fn request_start(&mut self, turn: &Turn, system: &Arc<str>) -> Result<(EventId, MessageId), Halt> {
         let added = std::mem::take(&mut self.added);
         let parts = self.parts_of(&added);
-        self.context.ask(parts, Added::notes(&added));
+        self.context.ask(parts, AddedPart::notes(&added));
         let message_id = MessageId::make(&*self.harness.ids, self.now());
         let context = self.session.carry(&mut self.facts, turn.turn_id, json!(added)).await?;
         let known = self.context.system.as_ref().is_some_and(|known| known == system);
@@ -164,12 +164,12 @@ impl Wake<'_> {
     }
 
     /// What is added, as it is sent. The words of an input are in the log, or were folded from it.
-    fn parts_of(&mut self, added: &[Added]) -> Vec<UserPart> {
+    fn parts_of(&mut self, added: &[AddedPart]) -> Vec<UserPart> {
         let mut parts = Vec::with_capacity(added.len());
         for added in added {
             match added {
-                Added::Text(text) => parts.push(UserPart::Text(text.clone())),
-                Added::Said(event) => {
+                AddedPart::Text(text) => parts.push(UserPart::Text(text.clone())),
+                AddedPart::Said(event) => {
                     if let Some(content) = self.said.remove(event) {
                         self.context.digested.said(*event, &content);
                         parts.push(said(&content));
@@ -180,7 +180,7 @@ impl Wake<'_> {
         parts
     }
 
-    async fn hear(&self, system: &str, tools: Arc<[ToolSpec]>, tools_off: bool) -> Heard {
+    async fn hear(&self, system: &str, tools: Arc<[ToolSpec]>, tools_off: bool) -> ResponseOutcome {
         let settings = &self.harness.settings;
         let request = Request {
             system,
@@ -201,26 +201,26 @@ impl Wake<'_> {
         let asked = self.harness.model.ask(&request, &heard);
         let heard = tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Heard::Cancelled,
-            () = self.session.lost().cancelled() => Heard::Cancelled,
+            () = self.cancel.cancelled() => ResponseOutcome::Cancelled,
+            () = self.session.lost().cancelled() => ResponseOutcome::Cancelled,
             answer = asked => match answer {
                 Ok(answer) => unfinished::heard(self.harness.model.name(), answer),
-                Err(error) => Heard::Failed(error),
+                Err(error) => ResponseOutcome::Failed(error),
             },
             () = silence(settings.request_timeout, &spoke) => self.too_late("said nothing for", settings.request_timeout),
             () = tokio::time::sleep(settings.wake_deadline) => self.too_late("was not done within", settings.wake_deadline),
-            () = self.interrupt_comes() => Heard::Interrupted,
+            () = self.interrupt_comes() => ResponseOutcome::Interrupted,
         };
         voice.rest();
-        if matches!(heard, Heard::Failed(_)) && voice.has_told() {
-            self.harness.watcher.see(Live::BrokeOff);
+        if matches!(heard, ResponseOutcome::Failed(_)) && voice.has_told() {
+            self.harness.watcher.see(LiveEvent::BrokeOff);
         }
         heard
     }
 
-    fn too_late(&self, how: &str, limit: Duration) -> Heard {
+    fn too_late(&self, how: &str, limit: Duration) -> ResponseOutcome {
         let text = format!("{} {how} {} s", self.harness.model.name(), limit.as_secs());
-        Heard::Failed(ModelError::new(Failure::Timeout, text))
+        ResponseOutcome::Failed(ModelError::new(Failure::Timeout, text))
     }
 
     async fn answered(
@@ -231,17 +231,17 @@ impl Wake<'_> {
         answer: Answer,
     ) -> Result<(), Halt> {
         // A server's own words may be in them: ids, names, reasons (L69).
-        let warn = |text: &str| self.harness.watcher.see(Live::Warning(&self.session.gate().masked(text)));
+        let warn = |text: &str| self.harness.watcher.see(LiveEvent::Warning(&self.session.gate().masked(text)));
         answer.warnings.iter().for_each(|warning| warn(warning));
-        let Kept { parts, calls, masked_calls } = self.kept(answer.parts);
+        let KeptAnswer { parts, calls, masked_calls } = self.kept(answer.parts);
         let carried = match parts.is_empty() {
             true => None,
             false => Some(self.session.carry(&mut self.facts, turn.turn_id, json!(parts)).await?),
         };
         // Not before it can be kept: an answer that is too much fails its request.
-        self.harness.watcher.see(Live::MessageEnd);
+        self.harness.watcher.see(LiveEvent::MessageEnd);
         if let Some(cut) = cut_short(&answer.stop) {
-            self.harness.watcher.see(Live::Warning(&self.session.gate().masked(&cut)));
+            self.harness.watcher.see(LiveEvent::Warning(&self.session.gate().masked(&cut)));
         }
         let end = ModelRequestEnd {
             model_request_start_id: start,
@@ -293,9 +293,10 @@ impl Wake<'_> {
 
     /// What the log and the conversation hold of an answer, which is the same (L71) and has no secret in it (L69); and the
     /// calls as the model made them, which are run and kept nowhere.
-    fn kept(&self, parts: Vec<AnswerPart>) -> Kept {
+    fn kept(&self, parts: Vec<AnswerPart>) -> KeptAnswer {
         let gate = self.session.gate();
-        let mut kept = Kept { parts: Vec::with_capacity(parts.len()), calls: Vec::new(), masked_calls: Vec::new() };
+        let mut kept =
+            KeptAnswer { parts: Vec::with_capacity(parts.len()), calls: Vec::new(), masked_calls: Vec::new() };
         for part in parts {
             kept.parts.push(match part {
                 AnswerPart::Text(text) => AnswerPart::Text(gate.masked(&text)),
@@ -313,7 +314,7 @@ impl Wake<'_> {
                 AnswerPart::Opaque(part) => {
                     // It is kept to the byte or not at all (L69): a mask would make it one that its provider refuses.
                     if gate.masked(&part.raw) != part.raw {
-                        self.harness.watcher.see(Live::Warning(SECRET_THOUGHT));
+                        self.harness.watcher.see(LiveEvent::Warning(SECRET_THOUGHT));
                         continue;
                     }
                     AnswerPart::Opaque(part)
@@ -342,9 +343,9 @@ impl Wake<'_> {
 impl Wake<'_> {
     /// Characters of what the next request adds, results of calls aside.
     pub(super) fn message_chars(&self) -> usize {
-        let chars = |added: &Added| match added {
-            Added::Text(text) => text.len(),
-            Added::Said(event) => self.said.get(event).map_or(0, |content| text_of(content).len()),
+        let chars = |added: &AddedPart| match added {
+            AddedPart::Text(text) => text.len(),
+            AddedPart::Said(event) => self.said.get(event).map_or(0, |content| text_of(content).len()),
         };
         self.added.iter().map(chars).sum()
     }
@@ -355,7 +356,7 @@ impl Wake<'_> {
             return;
         }
         let message = self.message_chars();
-        let weighed = ContextBudget::of(&Weighed {
+        let weighed = ContextBudget::of(&BudgetInput {
             budget: self.token_budget(system, message),
             system,
             message,
@@ -366,7 +367,7 @@ impl Wake<'_> {
         // A person who reads along sees for themselves what the model reads first
         // (docs/decisions/wakes.md, "A person reading along needs no directive").
         let newest = self.added.iter().rev().find_map(|added| match added {
-            Added::Said(event) if self.harness.settings.directive => self.said.get(event),
+            AddedPart::Said(event) if self.harness.settings.directive => self.said.get(event),
             _ => None,
         });
         let said = newest.map(|content| text_of(content)).unwrap_or_default();
@@ -384,7 +385,7 @@ impl Wake<'_> {
             };
             notes(&facts, others)
         });
-        self.added.extend(noted.into_iter().map(Added::Text));
+        self.added.extend(noted.into_iter().map(AddedPart::Text));
     }
 }
 
@@ -393,14 +394,14 @@ async fn silence(limit: Duration, spoke: &tokio::sync::Notify) {
     while tokio::time::timeout(limit, spoke.notified()).await.is_ok() {}
 }
 
-pub(super) enum Heard {
+pub(super) enum ResponseOutcome {
     Answer(Box<Answer>),
     Failed(ModelError),
     Interrupted,
     Cancelled,
 }
 
-struct Kept {
+struct KeptAnswer {
     parts: Vec<AnswerPart>,
     calls: Vec<Call>,
     masked_calls: Vec<String>,
@@ -429,6 +430,8 @@ fn cut_short(stop: &Stop) -> Option<String> {
                         `max_output_tokens` under `[model]`, or ask it to go on)";
             Some(text.to_owned())
         }
-        Stop::Other(_) => Some(format!("the model stopped for a reason of its own: {}", told::name(&stop_word(stop)))),
+        Stop::Other(_) => {
+            Some(format!("the model stopped for a reason of its own: {}", quoted::name(&stop_word(stop))))
+        }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Wake;
 use crate::context::{FALLBACK, budget, guided, kept_middle, room_of, tokens};
-use crate::live::Live;
+use crate::live_event::LiveEvent;
 
 /// Which part of the budget must have come since a compaction before the next one is worth it.
 const GROWTH_SHARE: u64 = 4;
@@ -75,7 +75,7 @@ impl Wake<'_> {
                  bytes from here on; the log has them whole{}",
                 if self.assumed().is_some() { WINDOW_UNKNOWN } else { "" }
             );
-            self.harness.watcher.see(Live::Warning(&text));
+            self.harness.watcher.see(LiveEvent::Warning(&text));
         }
         Ok(true)
     }
@@ -96,7 +96,7 @@ impl Wake<'_> {
         let after = self.context.conversation.messages().len();
         let messages = before.saturating_sub(after);
         if messages > 0 || cut_to.is_none() {
-            self.harness.watcher.see(Live::Compacted { messages, assumed: self.assumed() });
+            self.harness.watcher.see(LiveEvent::Compacted { messages, assumed: self.assumed() });
         }
         Ok(())
     }

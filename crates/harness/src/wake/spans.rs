@@ -7,8 +7,8 @@ use portcullis_pipeline::{Halt, Session};
 use tracing::Span;
 use tracing::field::{Empty, display};
 
-use super::request::{Heard, stop_word};
-use super::{Stopped, Woken};
+use super::request::{ResponseOutcome, stop_word};
+use super::{WakeStop, Woken};
 
 /// The span of one wake. What it found is told by [`found`] once it is known, how it ended by [`ended`].
 pub(super) fn wake(session: &Session, model: &ModelName) -> Span {
@@ -34,12 +34,12 @@ pub(super) fn ended(woken: Result<&Woken, &Halt>) {
         Err(_) => "halted",
         Ok(Woken::Idle) => "nothing",
         Ok(Woken::Executed(end)) => match &end.stop {
-            Stopped::Idle(reason) => reason.as_str(),
-            Stopped::RequiresAction(_) => "requires_action",
-            Stopped::Rescheduled(_) => "rescheduled",
-            Stopped::Retrying { .. } => "retrying",
-            Stopped::GaveUp { .. } => "gave_up",
-            Stopped::Broken => "broken_off",
+            WakeStop::Idle(reason) => reason.as_str(),
+            WakeStop::RequiresAction(_) => "requires_action",
+            WakeStop::Rescheduled(_) => "rescheduled",
+            WakeStop::Retrying { .. } => "retrying",
+            WakeStop::GaveUp { .. } => "gave_up",
+            WakeStop::Broken => "broken_off",
         },
     };
     Span::current().record("end", word);
@@ -69,12 +69,12 @@ pub(super) fn request(session: &Session, model: &ModelName, message: MessageId) 
 }
 
 /// What came of a request; its span ends here.
-pub(super) fn heard(span: Span, heard: &Heard) {
+pub(super) fn heard(span: Span, heard: &ResponseOutcome) {
     if span.is_disabled() {
         return;
     }
     match heard {
-        Heard::Answer(answer) => {
+        ResponseOutcome::Answer(answer) => {
             span.record("stop", stop_word(&answer.stop));
             if let Some(usage) = answer.usage {
                 span.record("input_tokens", usage.input);
@@ -83,13 +83,13 @@ pub(super) fn heard(span: Span, heard: &Heard) {
                 span.record("cache_write_tokens", usage.cache_write);
             }
         }
-        Heard::Failed(error) => {
+        ResponseOutcome::Failed(error) => {
             span.record("error", error.failure.as_str());
         }
-        Heard::Interrupted => {
+        ResponseOutcome::Interrupted => {
             span.record("error", "interrupted");
         }
-        Heard::Cancelled => {
+        ResponseOutcome::Cancelled => {
             span.record("error", "cancelled");
         }
     }

@@ -2,11 +2,11 @@
 
 use portcullis_model::{Answer, AnswerPart, Failure, ModelError, ModelName, Stop};
 
-use super::request::{Heard, stop_word};
-use crate::context::told;
+use super::request::{ResponseOutcome, stop_word};
+use crate::context::quoted;
 
 /// What becomes of an answer before anything is done with it.
-pub(super) fn heard(model: &ModelName, mut answer: Answer) -> Heard {
+pub(super) fn heard(model: &ModelName, mut answer: Answer) -> ResponseOutcome {
     let calls = answer.calls().count();
     if answer.stop == Stop::Refusal && calls > 0 {
         // The provider withdrew the answer: what it had called for by then is no wish any more.
@@ -15,9 +15,9 @@ pub(super) fn heard(model: &ModelName, mut answer: Answer) -> Heard {
         answer.warnings.push(text);
     }
     if matches!(answer.stop, Stop::Other(_)) && calls == 0 && answer.text().trim().is_empty() {
-        let word = told::name(&stop_word(&answer.stop));
+        let word = quoted::name(&stop_word(&answer.stop));
         let text = format!("{model}: the answer ended with {word} and says nothing. Try again");
-        return Heard::Failed(ModelError::new(Failure::Server, text));
+        return ResponseOutcome::Failed(ModelError::new(Failure::Server, text));
     }
-    Heard::Answer(Box::new(answer))
+    ResponseOutcome::Answer(Box::new(answer))
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use portcullis_model::Delta;
 use portcullis_pipeline::Gate;
 
-use crate::live::{Live, Watcher};
+use crate::live_event::{LiveEvent, Watcher};
 
 /// Bytes without an end of a word that are held back: longer than any key.
 const LONGEST_WORD: usize = 1_024;
@@ -80,8 +80,8 @@ impl Voice {
         self.told.store(true, Ordering::Relaxed);
         let masked = self.gate.masked(words);
         match kind {
-            Kind::Text => self.watcher.see(Live::Text(&masked)),
-            Kind::Thinking => self.watcher.see(Live::Thinking(&masked)),
+            Kind::Text => self.watcher.see(LiveEvent::Text(&masked)),
+            Kind::Thinking => self.watcher.see(LiveEvent::Thinking(&masked)),
         }
     }
 }

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::http::{Fault, Flow, Reader, Said};
+use crate::http::{Fault, Flow, ProviderMessage, Reader};
 use crate::wire::{self, Fields, Ids, Origin};
-use crate::{Answer, AnswerPart, Call, Delta, Failure, Heard, Stop, Usage};
+use crate::{Answer, AnswerPart, Call, Delta, DeltaSink, Failure, Stop, Usage};
 
 /// The end of an answer for which there was not room enough.
 const WINDOW_EXCEEDED: &str = "model_context_window_exceeded";
@@ -23,7 +23,7 @@ pub(super) struct AnthropicReader {
     ids: Ids,
     blocks: BTreeMap<u64, Block>,
     stop: Option<String>,
-    usage: Option<Counted>,
+    usage: Option<MessageUsage>,
     ended: bool,
 }
 
@@ -39,21 +39,21 @@ struct Event<'a> {
     #[serde(borrow)]
     message: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "wire::lenient")]
-    usage: Option<Counted>,
+    usage: Option<MessageUsage>,
 }
 
 /// A message, whole or at the start of a stream.
 #[derive(Deserialize)]
-struct Whole<'a> {
+struct WholeMessage<'a> {
     #[serde(borrow)]
     content: Option<Vec<&'a RawValue>>,
     stop_reason: Option<String>,
     #[serde(default, deserialize_with = "wire::lenient")]
-    usage: Option<Counted>,
+    usage: Option<MessageUsage>,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-struct Counted {
+struct MessageUsage {
     #[serde(default, deserialize_with = "wire::lenient_count")]
     input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "wire::lenient_count")]
@@ -64,7 +64,7 @@ struct Counted {
     cache_creation_input_tokens: Option<u64>,
 }
 
-impl Counted {
+impl MessageUsage {
     /// Later counts are sums so far; what they leave out stands.
     fn with(self, later: Self) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl AnthropicReader {
         Self { origin, ids, blocks: BTreeMap::new(), stop: None, usage: None, ended: false }
     }
 
-    fn begin(&mut self, index: u64, raw: &RawValue, heard: Heard<'_>) -> Result<(), Fault> {
+    fn begin(&mut self, index: u64, raw: &RawValue, heard: DeltaSink<'_>) -> Result<(), Fault> {
         let fields = Fields::of(raw.get()).map_err(bad)?;
         let kind = fields.text("type").ok_or_else(|| Fault::invalid("a content block has no type"))?;
         match kind.as_str() {
@@ -118,7 +118,7 @@ impl AnthropicReader {
         Ok(())
     }
 
-    fn grow(&mut self, index: u64, delta: &RawValue, heard: Heard<'_>) -> Result<(), Fault> {
+    fn grow(&mut self, index: u64, delta: &RawValue, heard: DeltaSink<'_>) -> Result<(), Fault> {
         let unknown = || Fault::invalid(format!("content block {index} grows and never began"));
         let block = self.blocks.get_mut(&index).ok_or_else(unknown)?;
         for (name, value) in Fields::of(delta.get()).map_err(bad)?.iter() {
@@ -191,13 +191,13 @@ impl Block {
 }
 
 impl Reader for AnthropicReader {
-    fn event(&mut self, _name: Option<&str>, data: &str, heard: Heard<'_>) -> Result<Flow, Fault> {
+    fn event(&mut self, _name: Option<&str>, data: &str, heard: DeltaSink<'_>) -> Result<Flow, Fault> {
         let event: Event<'_> = serde_json::from_str(data).map_err(bad)?;
         let index = || event.index.ok_or_else(|| Fault::invalid(format!("the event {} has no index", event.kind)));
         match event.kind.as_str() {
             "message_start" => {
                 let message = event.message.ok_or_else(|| Fault::invalid("message_start has no message"))?;
-                let message: Whole<'_> = serde_json::from_str(message.get()).map_err(bad)?;
+                let message: WholeMessage<'_> = serde_json::from_str(message.get()).map_err(bad)?;
                 self.usage = message.usage;
             }
             "content_block_start" => {
@@ -210,7 +210,7 @@ impl Reader for AnthropicReader {
             }
             "message_delta" => {
                 if let Some(delta) = event.delta {
-                    let delta: Whole<'_> = serde_json::from_str(delta.get()).map_err(bad)?;
+                    let delta: WholeMessage<'_> = serde_json::from_str(delta.get()).map_err(bad)?;
                     self.stop = delta.stop_reason.or(self.stop.take());
                 }
                 if let Some(later) = event.usage {
@@ -228,12 +228,12 @@ impl Reader for AnthropicReader {
         Ok(Flow::More)
     }
 
-    fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault> {
+    fn whole(&mut self, body: &str, heard: DeltaSink<'_>) -> Result<(), Fault> {
         let value: Value = serde_json::from_str(body).map_err(bad)?;
         if value.get("error").is_some() {
-            return Err(Said::of_value(value).fault(None));
+            return Err(ProviderMessage::of_value(value).fault(None));
         }
-        let message: Whole<'_> = serde_json::from_str(body).map_err(bad)?;
+        let message: WholeMessage<'_> = serde_json::from_str(body).map_err(bad)?;
         for (index, block) in (0..).zip(message.content.unwrap_or_default()) {
             self.begin(index, block, heard)?;
         }
@@ -286,7 +286,7 @@ impl Reader for AnthropicReader {
     }
 }
 
-fn tell<'a>(text: &'a str, delta: impl FnOnce(&'a str) -> Delta<'a>, heard: Heard<'_>) {
+fn tell<'a>(text: &'a str, delta: impl FnOnce(&'a str) -> Delta<'a>, heard: DeltaSink<'_>) {
     if !text.is_empty() {
         heard(delta(text));
     }
@@ -297,7 +297,7 @@ fn bad(error: serde_json::Error) -> Fault {
 }
 
 fn said(data: &str) -> Fault {
-    Said::of_body(data).fault(None)
+    ProviderMessage::of_body(data).fault(None)
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@ mod request;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
-use crate::http::{Place, Reader, Version};
+use crate::http::{ProviderAddress, Reader, Version};
 use crate::protocol::{Endpoint, Protocol, Quirk, Style};
 use crate::wire::{Body, Dialect, Ids, NO_ANSWER, Origin};
 use crate::{Failure, Message, ModelError, Request};
 
 pub(crate) const ENDPOINT: Endpoint = Endpoint {
     wire: "anthropic_messages",
-    place: Place {
+    place: ProviderAddress {
         base_url: "https://api.anthropic.com",
         version: Version::InPaths("/v1"),
         key_header: ("x-api-key", ""),

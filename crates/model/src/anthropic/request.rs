@@ -7,13 +7,13 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::protocol::Style;
-use crate::wire::{self, Body, Fields, NO_MESSAGE, NO_OUTPUT, Origin, Shown, Takes};
+use crate::wire::{self, Body, Fields, MediaForm, MediaLimits, NO_MESSAGE, NO_OUTPUT, Origin};
 use crate::{AnswerPart, Media, Message, Opaque, Request, ResultPart, ToolResult, ToolSpec, UserPart};
 
 /// Names of tools, and so of calls.
 pub(super) const LONGEST_NAME: usize = 128;
 
-const TAKES: Takes = Takes {
+const TAKES: MediaLimits = MediaLimits {
     images: &["image/png", "image/jpeg", "image/gif", "image/webp"],
     // 5 MiB encoded.
     image_bytes: (5 << 20) / 4 * 3,
@@ -160,20 +160,20 @@ fn text_block(text: &str) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then_some(Block::Text { text: Cow::Borrowed(text) })
 }
 
-fn media_block<'a>(media: &'a Media, takes: &Takes) -> Block<'a> {
+fn media_block<'a>(media: &'a Media, takes: &MediaLimits) -> Block<'a> {
     match takes.show(media) {
-        Shown::Image { mime, base64 } => {
+        MediaForm::Image { mime, base64 } => {
             Block::Image { source: Source { kind: "base64", media_type: mime, data: base64 } }
         }
-        Shown::Pdf { base64 } => {
+        MediaForm::Pdf { base64 } => {
             Block::Document { source: Source { kind: "base64", media_type: "application/pdf", data: base64 } }
         }
-        Shown::LeftOut(text) => Block::Text { text: Cow::Owned(text) },
+        MediaForm::LeftOut(text) => Block::Text { text: Cow::Owned(text) },
     }
 }
 
 /// A result. What failed may hold nothing but text: its media go `after` all results.
-fn tool_result<'a>(result: &'a ToolResult, takes: &Takes, after: &mut Vec<Block<'a>>) -> Block<'a> {
+fn tool_result<'a>(result: &'a ToolResult, takes: &MediaLimits, after: &mut Vec<Block<'a>>) -> Block<'a> {
     let mut content = Vec::new();
     for part in &result.parts {
         match part {

@@ -5,7 +5,7 @@ use portcullis_base::edits;
 use serde_json::Value;
 
 use crate::http::{Fault, HttpClient};
-use crate::{Answer, Failure, Heard, HttpModel, Model, ModelError, ModelName, Request, ToolSpec};
+use crate::{Answer, DeltaSink, Failure, HttpModel, Model, ModelError, ModelName, Request, ToolSpec};
 
 /// How many choices an error names; a hosted provider has hundreds.
 const NAMED: usize = 12;
@@ -34,12 +34,12 @@ impl Listing {
 }
 
 /// A model whose server can be asked for its choices. It is asked only when something went wrong.
-pub(super) struct Listed {
+pub(super) struct ListingModel {
     pub(super) model: HttpModel,
     pub(super) listing: Listing,
 }
 
-impl Listed {
+impl ListingModel {
     /// The same error, or a better one if the server does not have the model.
     async fn explain(&self, error: ModelError) -> ModelError {
         let name = self.model.name();
@@ -94,7 +94,7 @@ fn named(id: &str, mut ids: Vec<String>) -> String {
 }
 
 #[async_trait]
-impl Model for Listed {
+impl Model for ListingModel {
     fn name(&self) -> &ModelName {
         self.model.name()
     }
@@ -111,7 +111,7 @@ impl Model for Listed {
         self.model.fits(tools)
     }
 
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
+    async fn ask(&self, request: &Request<'_>, heard: DeltaSink<'_>) -> Result<Answer, ModelError> {
         match self.model.ask(request, heard).await {
             Err(error) => Err(self.explain(error).await),
             answer => answer,

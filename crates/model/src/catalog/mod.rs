@@ -16,13 +16,13 @@ use portcullis_secret::SecretText;
 use serde_json::{Map, Value};
 
 pub use self::destination::Destination;
-use self::listing::Listed;
 pub(crate) use self::listing::Listing;
+use self::listing::ListingModel;
 pub use self::providers::key_variables;
 use self::providers::{PROVIDERS, Provider};
 use crate::http::HttpClient;
 use crate::request::SCRIPTED;
-use crate::{Failure, HttpModel, HttpSettings, Model, ModelError, ModelName, Scripted};
+use crate::{Failure, HttpModel, HttpSettings, Model, ModelError, ModelName, ModelSetting, Scripted};
 
 /// Names that people know a provider by, or a server that speaks like it.
 const OTHER_NAMES: [(&str, &[&str]); 4] = [
@@ -89,7 +89,7 @@ impl ModelSettings {
 }
 
 /// A model that was taken because none was named.
-pub struct Chosen {
+pub struct ChosenModel {
     pub model: Arc<dyn Model>,
     /// Why this one, for a person: `ANTHROPIC_API_KEY is set`.
     pub because: String,
@@ -132,7 +132,7 @@ impl<'e> Catalog<'e> {
         }
         let model = HttpModel::new(provider.format, name.clone(), settings)?;
         Ok(match provider.format.endpoint().listing {
-            Some(listing) => Arc::new(Listed { model, listing }),
+            Some(listing) => Arc::new(ListingModel { model, listing }),
             None => Arc::new(model),
         })
     }
@@ -162,7 +162,7 @@ impl<'e> Catalog<'e> {
     ///
     /// # Errors
     /// [`Failure::Config`] if none is, saying what to set; whatever a server answers that was asked for its models.
-    pub async fn first(&self) -> Result<Chosen, ModelError> {
+    pub async fn first(&self) -> Result<ChosenModel, ModelError> {
         for provider in PROVIDERS {
             let Some(because) = self.configured(provider) else { continue };
             let id = match provider.default_model {
@@ -170,15 +170,15 @@ impl<'e> Catalog<'e> {
                 None => self.first_listed(provider).await?,
             };
             let model = self.open(&ModelName { provider: provider.name.to_owned(), id })?;
-            return Ok(Chosen { model, because });
+            return Ok(ChosenModel { model, because });
         }
         let keys: Vec<&str> = PROVIDERS.iter().filter(|p| !p.keyless).map(|provider| provider.key()).collect();
         let what = format!(
-            "no model is configured: give --model PROVIDER/MODEL, set one of {}, or name a server of your own with --base-url URL \
-             (docs/models.md); `portcullis demo` needs none",
+            "no model is configured: name one as PROVIDER/MODEL, set one of {}, or give the address of a server of your own \
+             (docs/models.md)",
             keys.join(", ")
         );
-        Err(ModelError::new(Failure::Config, what))
+        Err(ModelError::new(Failure::Config, what).mended_by(ModelSetting::ModelOrServer))
     }
 
     /// The providers that are configured, in the order in which one is looked for. Nobody is asked anything.
@@ -213,8 +213,8 @@ impl<'e> Catalog<'e> {
     async fn first_listed(&self, provider: &Provider) -> Result<String, ModelError> {
         let ids = self.choices(provider.name).await?;
         ids.into_iter().next().ok_or_else(|| {
-            let what = format!("{}: the server lists no model; load one there, or name it with --model", provider.name);
-            ModelError::new(Failure::Config, what)
+            let what = format!("{}: the server lists no model; load one there, or name it", provider.name);
+            ModelError::new(Failure::Config, what).mended_by(ModelSetting::Model)
         })
     }
 
@@ -222,7 +222,7 @@ impl<'e> Catalog<'e> {
     fn configured(&self, provider: &Provider) -> Option<String> {
         match (provider.keyless, &self.settings.base_url) {
             // An address without a model is a compatible server's. No other provider's key goes there unasked.
-            (true, Some(_)) => Some("--base-url is given".to_owned()),
+            (true, Some(_)) => Some("its address is given".to_owned()),
             (false, Some(_)) => None,
             // With a key alone the provider's own service is meant, which has a row of its own.
             (true, None) => {
@@ -240,10 +240,10 @@ impl<'e> Catalog<'e> {
             let meant = meant.or_else(near).map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
             let all = known().collect::<Vec<_>>().join(", ");
             let what = format!(
-                "{name}: there is no provider `{}`; {meant}Known: {all}. A server of your own is openai-chat/MODEL with --base-url URL",
+                "{name}: there is no provider `{}`; {meant}Known: {all}. A server of your own is openai-chat/MODEL with its address",
                 name.provider
             );
-            ModelError::new(Failure::Config, what)
+            ModelError::new(Failure::Config, what).mended_by(ModelSetting::Server)
         })
     }
 
@@ -268,9 +268,11 @@ impl<'e> Catalog<'e> {
 }
 
 fn no_key(provider: &Provider, name: &ModelName) -> ModelError {
-    let or = match provider.base_url {
-        Some(variable) if provider.keyless => format!(", or {variable} (--base-url) for a server that needs no key"),
-        _ => String::new(),
-    };
-    ModelError::new(Failure::Config, format!("{name}: no key: set {}{or}", provider.key()))
+    let error = |or: &str| ModelError::new(Failure::Config, format!("{name}: no key: set {}{or}", provider.key()));
+    match provider.base_url {
+        Some(variable) if provider.keyless => {
+            error(&format!(", or {variable} for a server that needs no key")).mended_by(ModelSetting::Server)
+        }
+        _ => error(""),
+    }
 }

@@ -5,9 +5,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::request::SIGNATURE;
-use crate::http::{Enough, Fault, Flow, Reader, Said};
+use crate::http::{Fault, Flow, ProviderMessage, Reader, StreamEnd};
 use crate::wire::{self, Ids, Origin, json};
-use crate::{Answer, AnswerPart, Call, Delta, Failure, Heard, Stop, Usage};
+use crate::{Answer, AnswerPart, Call, Delta, DeltaSink, Failure, Stop, Usage};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -78,7 +78,7 @@ impl UsageMetadata {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct GeminiPart<'a> {
     text: Option<String>,
     #[serde(default, deserialize_with = "wire::lenient")]
     thought: Option<bool>,
@@ -106,7 +106,7 @@ pub(super) struct GeminiReader {
     ids: Ids,
     parts: Vec<AnswerPart>,
     /// What more of the same can be put to.
-    open: Open,
+    open: OpenPart,
     stop: Option<Stop>,
     /// What was said since the end was told, or together with it.
     said_at_end: bool,
@@ -115,7 +115,7 @@ pub(super) struct GeminiReader {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Open {
+enum OpenPart {
     Nothing,
     /// The last part is a text without a signature.
     Text,
@@ -129,7 +129,7 @@ impl GeminiReader {
             origin,
             ids,
             parts: Vec::new(),
-            open: Open::Nothing,
+            open: OpenPart::Nothing,
             stop: None,
             said_at_end: false,
             usage: None,
@@ -137,12 +137,12 @@ impl GeminiReader {
         }
     }
 
-    fn chunk(&mut self, text: &str, heard: Heard<'_>) -> Result<(), Fault> {
+    fn chunk(&mut self, text: &str, heard: DeltaSink<'_>) -> Result<(), Fault> {
         let chunk: Chunk<'_> = serde_json::from_str(text)
             .map_err(|error| Fault::invalid(format!("a piece of the answer is not what the API says ({error})")))?;
         if let Some(error) = chunk.error {
             let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-            let said = Said::of_value(error);
+            let said = ProviderMessage::of_value(error);
             return Err(Fault { retry_after: said.retry_delay(), ..said.fault(status) });
         }
         if let Some(counted) = chunk.usage_metadata {
@@ -173,27 +173,27 @@ impl GeminiReader {
     }
 
     /// Whether the part says anything.
-    fn part(&mut self, raw: &RawValue, heard: Heard<'_>) -> Result<bool, Fault> {
-        let part: Part<'_> = serde_json::from_str(raw.get())
+    fn part(&mut self, raw: &RawValue, heard: DeltaSink<'_>) -> Result<bool, Fault> {
+        let part: GeminiPart<'_> = serde_json::from_str(raw.get())
             .map_err(|error| Fault::invalid(format!("a part of the answer is not what the API says ({error})")))?;
         let says = part.text.as_ref().is_none_or(|text| !text.is_empty());
         match part {
-            Part { function_call: Some(call), thought_signature, .. } => {
+            GeminiPart { function_call: Some(call), thought_signature, .. } => {
                 let name = call.name.unwrap_or_default();
                 heard(Delta::Call { name: &name });
                 self.close();
                 self.sign(thought_signature);
                 let arguments = call.args.map_or("{}", RawValue::get).to_owned();
                 self.parts.push(AnswerPart::Call(Call { id: call.id.unwrap_or_default(), name, arguments }));
-                self.open = Open::Nothing;
+                self.open = OpenPart::Nothing;
             }
-            Part { thought: Some(true), text: Some(text), thought_signature, .. } => {
+            GeminiPart { thought: Some(true), text: Some(text), thought_signature, .. } => {
                 if !text.is_empty() {
                     heard(Delta::Thinking(&text));
                 }
                 self.thought(&text, thought_signature, raw);
             }
-            Part { text: Some(text), thought_signature, .. } => {
+            GeminiPart { text: Some(text), thought_signature, .. } => {
                 if !text.is_empty() {
                     heard(Delta::Text(&text));
                 }
@@ -206,7 +206,7 @@ impl GeminiReader {
     }
 
     fn text(&mut self, text: &str, signature: Option<&RawValue>, raw: &RawValue) {
-        if matches!(self.open, Open::Thought(_)) && (signature.is_some() || !text.is_empty()) {
+        if matches!(self.open, OpenPart::Thought(_)) && (signature.is_some() || !text.is_empty()) {
             self.close();
         }
         match (signature, self.parts.last_mut()) {
@@ -216,13 +216,13 @@ impl GeminiReader {
                 self.sign(signature);
                 self.parts.push(AnswerPart::Text(text.to_owned()));
                 // A part with a signature is not put together with one without.
-                self.open = Open::Nothing;
+                self.open = OpenPart::Nothing;
             }
-            (None, Some(AnswerPart::Text(before))) if self.open == Open::Text => before.push_str(text),
+            (None, Some(AnswerPart::Text(before))) if self.open == OpenPart::Text => before.push_str(text),
             (None, _) if text.is_empty() => {}
             (None, _) => {
                 self.parts.push(AnswerPart::Text(text.to_owned()));
-                self.open = Open::Text;
+                self.open = OpenPart::Text;
             }
         }
     }
@@ -232,11 +232,11 @@ impl GeminiReader {
         if signature.is_some() {
             return self.opaque(raw.get().to_owned());
         }
-        if let Open::Thought(before) = &mut self.open {
+        if let OpenPart::Thought(before) = &mut self.open {
             before.push_str(text);
         } else {
             self.close();
-            self.open = Open::Thought(text.to_owned());
+            self.open = OpenPart::Thought(text.to_owned());
         }
     }
 
@@ -254,7 +254,7 @@ impl GeminiReader {
 
     /// Nothing more can be put to what is open.
     fn close(&mut self) {
-        if let Open::Thought(whole) = std::mem::replace(&mut self.open, Open::Nothing) {
+        if let OpenPart::Thought(whole) = std::mem::replace(&mut self.open, OpenPart::Nothing) {
             self.parts.push(self.origin.opaque(format!("{{\"text\":{},\"thought\":true}}", json(&whole))));
         }
     }
@@ -279,13 +279,13 @@ impl GeminiReader {
 }
 
 impl Reader for GeminiReader {
-    fn event(&mut self, _name: Option<&str>, data: &str, heard: Heard<'_>) -> Result<Flow, Fault> {
+    fn event(&mut self, _name: Option<&str>, data: &str, heard: DeltaSink<'_>) -> Result<Flow, Fault> {
         self.chunk(data, heard)?;
         // The end of the stream is the end: some gateways write `STOP` into every chunk.
         Ok(Flow::More)
     }
 
-    fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault> {
+    fn whole(&mut self, body: &str, heard: DeltaSink<'_>) -> Result<(), Fault> {
         // Without `alt=sse`, which some gateways drop, the chunks come as one array.
         match serde_json::from_str::<Vec<&RawValue>>(body) {
             Ok(chunks) => chunks.into_iter().try_for_each(|chunk| self.chunk(chunk.get(), heard)),
@@ -293,11 +293,11 @@ impl Reader for GeminiReader {
         }
     }
 
-    fn enough(&self) -> Enough {
+    fn enough(&self) -> StreamEnd {
         match (&self.stop, self.said_at_end) {
-            (None, _) => Enough::No,
-            (Some(_), true) => Enough::Perhaps,
-            (Some(_), false) => Enough::Yes,
+            (None, _) => StreamEnd::No,
+            (Some(_), true) => StreamEnd::Perhaps,
+            (Some(_), false) => StreamEnd::Yes,
         }
     }
 

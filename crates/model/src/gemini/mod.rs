@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use self::answer::GeminiReader;
 use self::request::Generation;
 use crate::catalog::Listing;
-use crate::http::{Place, Reader, Version};
+use crate::http::{ProviderAddress, Reader, Version};
 use crate::protocol::{Endpoint, Protocol, Quirks, Style};
-use crate::wire::{Body, Dialect, Ids, NO_ANSWER, Origin, Sending, is_word};
+use crate::wire::{Body, Dialect, Ids, MediaSending, NO_ANSWER, Origin, is_word};
 use crate::{Failure, Message, ModelError, ModelName, Request};
 
 pub(crate) const ENDPOINT: Endpoint = Endpoint {
     wire: "gemini",
-    place: Place {
+    place: ProviderAddress {
         base_url: "https://generativelanguage.googleapis.com/v1beta",
         version: Version::InBase("/v1beta"),
         key_header: ("x-goog-api-key", ""),
@@ -72,7 +72,7 @@ impl Protocol for GenerateContent {
         DIALECT
     }
 
-    fn rendering(&self, media: Sending, _quirks: Quirks) -> String {
+    fn rendering(&self, media: MediaSending, _quirks: Quirks) -> String {
         let signed = if self.generation == Generation::Signed { "signed" } else { "unsigned" };
         format!("{signed}, {}", media.word())
     }

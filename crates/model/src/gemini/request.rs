@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 
 use crate::protocol::Style;
 use crate::wire::{
-    Body, Fields, NO_MESSAGE, NO_OUTPUT, Origin, Shown, Takes, arguments_object, begins_with_letter, is_word,
+    Body, Fields, MediaForm, MediaLimits, NO_MESSAGE, NO_OUTPUT, Origin, arguments_object, begins_with_letter, is_word,
     json as text_of, wire_id, wire_name,
 };
 use crate::{AnswerPart, Media, Message, Request, ResultPart, ToolResult, UserPart};
 
 /// What may be sent within a request; the whole of it may have 20 MB.
-const TAKES: Takes = Takes {
+const TAKES: MediaLimits = MediaLimits {
     images: &["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"],
     image_bytes: 7 << 20,
     pdf_bytes: 14 << 20,
@@ -103,7 +103,7 @@ pub(super) fn render(message: &Message, style: &Style, generation: Generation, o
     }
 }
 
-fn user_parts(parts: &[UserPart], takes: &Takes) -> Vec<String> {
+fn user_parts(parts: &[UserPart], takes: &MediaLimits) -> Vec<String> {
     let mut out = Vec::new();
     // Media of results come after all of the results: as many of these as there were calls must stand together.
     let mut media = Vec::new();
@@ -124,7 +124,7 @@ fn user_parts(parts: &[UserPart], takes: &Takes) -> Vec<String> {
     out
 }
 
-fn function_response(result: &ToolResult, takes: &Takes, media: &mut Vec<String>) -> String {
+fn function_response(result: &ToolResult, takes: &MediaLimits, media: &mut Vec<String>) -> String {
     let mut texts = Vec::new();
     for part in &result.parts {
         match part {
@@ -149,11 +149,11 @@ fn function_response(result: &ToolResult, takes: &Takes, media: &mut Vec<String>
     .to_string()
 }
 
-fn inline(media: &Media, takes: &Takes) -> String {
+fn inline(media: &Media, takes: &MediaLimits) -> String {
     let part = match takes.show(media) {
-        Shown::Image { mime, base64 } => json!({ "inlineData": { "mimeType": mime, "data": base64 } }),
-        Shown::Pdf { base64 } => json!({ "inlineData": { "mimeType": "application/pdf", "data": base64 } }),
-        Shown::LeftOut(words) => json!({ "text": words }),
+        MediaForm::Image { mime, base64 } => json!({ "inlineData": { "mimeType": mime, "data": base64 } }),
+        MediaForm::Pdf { base64 } => json!({ "inlineData": { "mimeType": "application/pdf", "data": base64 } }),
+        MediaForm::LeftOut(words) => json!({ "text": words }),
     };
     part.to_string()
 }

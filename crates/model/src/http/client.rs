@@ -15,15 +15,15 @@ use reqwest::redirect::Policy;
 use super::fault::plain;
 use super::read::read_answer;
 use super::wait::retry_after;
-use super::{Fault, HttpLimits, HttpSettings, Reader, Said};
-use crate::{Answer, Failure, Heard, ModelError, ModelName};
+use super::{Fault, HttpLimits, HttpSettings, ProviderMessage, Reader};
+use crate::{Answer, DeltaSink, Failure, ModelError, ModelName};
 
 /// What is read of an answer that is an error: enough for any message, not for a page that never ends.
 const ERROR_BYTES: usize = 64 << 10;
 
 /// What an adapter knows about its provider.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct ProviderAddress {
     /// Its own address, with the version in the path where the paths have none.
     pub base_url: &'static str,
     pub version: Version,
@@ -46,7 +46,7 @@ pub(crate) enum Version {
 pub(crate) struct HttpClient {
     model: ModelName,
     base: String,
-    place: Place,
+    place: ProviderAddress,
     limits: HttpLimits,
     clock: Arc<dyn Clock>,
     redactor: Redactor,
@@ -55,7 +55,7 @@ pub(crate) struct HttpClient {
 
 impl HttpClient {
     /// Looks at address and key; sends nothing.
-    pub fn new(model: &ModelName, place: Place, settings: &HttpSettings) -> Result<Self, ModelError> {
+    pub fn new(model: &ModelName, place: ProviderAddress, settings: &HttpSettings) -> Result<Self, ModelError> {
         let config = |what: String| ModelError::new(Failure::Config, format!("{model}: {what}"));
         let given = settings.base_url.as_deref().unwrap_or(place.base_url);
         let base = base(given, place.version).map_err(config)?;
@@ -113,7 +113,7 @@ impl HttpClient {
         headers: HeaderMap,
         body: Bytes,
         reader: Box<dyn Reader>,
-        heard: Heard<'_>,
+        heard: DeltaSink<'_>,
     ) -> Result<Answer, ModelError> {
         let exchange = async {
             let request = self.http.post(format!("{}{path}", self.base));
@@ -168,7 +168,7 @@ impl HttpClient {
         }
         // A body that does not come tells no more than the status did.
         let body = self.body(response, ERROR_BYTES).await.unwrap_or_default();
-        let said = Said::of_body(&String::from_utf8_lossy(&body));
+        let said = ProviderMessage::of_body(&String::from_utf8_lossy(&body));
         let fault = said.fault(Some(status));
         Err(Fault { retry_after: wait.or_else(|| said.retry_delay()), ..fault })
     }

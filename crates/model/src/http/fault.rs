@@ -63,13 +63,13 @@ impl Fault {
         // Masked before it is cut: half a key is a key that nobody finds again.
         let what = plain(&redactor.redact_text(&self.what));
         let message = redactor.redact_text(&format!("{model}: {what}{advice}")).into_owned();
-        ModelError { failure: self.failure, message, status: self.status, retry_after: self.retry_after }
+        ModelError { failure: self.failure, message, status: self.status, retry_after: self.retry_after, setting: None }
     }
 }
 
 /// What a provider says about an error, in any of the shapes that are about.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct ProviderMessage {
     /// `type`, `code` and `status`, as far as they are there.
     pub words: Vec<String>,
     pub message: String,
@@ -77,7 +77,7 @@ pub(crate) struct Said {
     pub raw: Value,
 }
 
-impl Said {
+impl ProviderMessage {
     /// Reads a body: `{"error": {…}}`, `[{"error": {…}}]`, `{"errors": […]}`, `{"error": "text"}`, `{"message": …}`,
     /// `{"detail": …}`, `"text"`, or text.
     pub fn of_body(body: &str) -> Self {
@@ -326,11 +326,11 @@ mod tests {
             r#"[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]"#,
         ];
         for body in bodies {
-            assert_eq!(Said::of_body(body).failure(Some(400)), Failure::ContextOverflow, "{body}");
+            assert_eq!(ProviderMessage::of_body(body).failure(Some(400)), Failure::ContextOverflow, "{body}");
         }
-        assert_eq!(Said::of_body("{}").failure(Some(413)), Failure::ContextOverflow);
+        assert_eq!(ProviderMessage::of_body("{}").failure(Some(413)), Failure::ContextOverflow);
         let limited = r#"{"error":{"message":"Limit 30000: maximum context length","code":"rate_limit_exceeded"}}"#;
-        assert_eq!(Said::of_body(limited).failure(Some(429)), Failure::RateLimited);
+        assert_eq!(ProviderMessage::of_body(limited).failure(Some(429)), Failure::RateLimited);
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
             (None, r#"{"error":{"code":429,"message":"slow"}}"#, Failure::RateLimited),
         ];
         for (status, body, failure) in cases {
-            assert_eq!(Said::of_body(body).failure(status), failure, "{status:?} {body}");
+            assert_eq!(ProviderMessage::of_body(body).failure(status), failure, "{status:?} {body}");
         }
     }
 
@@ -362,7 +362,7 @@ mod tests {
         let key = "sk-secret-1234567890";
         for lead in [0, WORDS - 40, WORDS - 10, WORDS - 1] {
             let body = format!("{} {key} sk-se*******890 \u{1b}[2J", "a".repeat(lead));
-            let message = error(Said::of_body(&body).fault(Some(400)), key).message;
+            let message = error(ProviderMessage::of_body(&body).fault(Some(400)), key).message;
             assert!(!message.contains("sk-se") && !message.contains("890"), "{message}");
             assert!(!message.contains('\u{1b}'));
         }
@@ -385,8 +385,10 @@ mod tests {
 
     #[test]
     fn an_error_says_what_which_model_and_what_to_do() {
-        let told =
-            error(Said::of_body(r#"{"error":{"type":"authentication_error","message":"no"}}"#).fault(Some(401)), "k");
+        let told = error(
+            ProviderMessage::of_body(r#"{"error":{"type":"authentication_error","message":"no"}}"#).fault(Some(401)),
+            "k",
+        );
         assert_eq!(
             told.message,
             "p/m: the key was refused (HTTP 401: authentication_error: no). Check the key of this provider (P_API_KEY) and what its account may use"

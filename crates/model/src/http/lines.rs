@@ -11,14 +11,14 @@ const KNOWN: [&[u8]; 5] = [b"", b"data", b"event", b"id", b"retry"];
 
 /// Filters a stream, in whatever portions it comes.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
-    at: At,
+pub(super) struct EventStreamFilter {
+    at: LinePosition,
     /// A line that is known has come: what comes now is an event stream.
     begun: bool,
 }
 
 #[derive(Debug, Default)]
-enum At {
+enum LinePosition {
     /// At the beginning of a line, with as much of its name as has come.
     #[default]
     Start,
@@ -30,18 +30,18 @@ enum At {
     Error,
 }
 
-impl Lines {
+impl EventStreamFilter {
     /// What goes on of these bytes.
     pub fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len() + 16);
         let mut rest = bytes;
         while !rest.is_empty() {
             rest = match &mut self.at {
-                At::Start => {
-                    self.at = At::Name(Vec::new());
+                LinePosition::Start => {
+                    self.at = LinePosition::Name(Vec::new());
                     rest
                 }
-                At::Name(name) => {
+                LinePosition::Name(name) => {
                     let (first, more) = (rest[0], &rest[1..]);
                     if matches!(first, b':' | b'\n' | b'\r') || name.len() > LONGEST + 3 {
                         let name = std::mem::take(name);
@@ -52,44 +52,46 @@ impl Lines {
                         more
                     }
                 }
-                At::Passing | At::Dropping | At::Error => self.rest_of_line(rest, &mut out),
+                LinePosition::Passing | LinePosition::Dropping | LinePosition::Error => {
+                    self.rest_of_line(rest, &mut out)
+                }
             };
         }
         out
     }
 
     /// The name is whole: what becomes of its line.
-    fn known(&mut self, name: &[u8], out: &mut Vec<u8>) -> At {
+    fn known(&mut self, name: &[u8], out: &mut Vec<u8>) -> LinePosition {
         let plain = name.strip_prefix(b"\xef\xbb\xbf").unwrap_or(name);
         let known = KNOWN.contains(&plain);
         if known || !self.begun && plain != b"error" {
             // The first line decides whether it is an event stream at all.
             self.begun |= known;
             out.extend_from_slice(name);
-            return At::Passing;
+            return LinePosition::Passing;
         }
         if plain == b"error" {
             self.begun = true;
             out.extend_from_slice(b"data: {\"error\"");
-            return At::Error;
+            return LinePosition::Error;
         }
-        At::Dropping
+        LinePosition::Dropping
     }
 
     fn rest_of_line<'b>(&mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> &'b [u8] {
         let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
         let (line, more) = bytes.split_at(end.unwrap_or(bytes.len()));
-        if !matches!(self.at, At::Dropping) {
+        if !matches!(self.at, LinePosition::Dropping) {
             out.extend_from_slice(line);
         }
         if let Some(break_) = more.first() {
-            if matches!(self.at, At::Error) {
+            if matches!(self.at, LinePosition::Error) {
                 out.push(b'}');
             }
-            if !matches!(self.at, At::Dropping) {
+            if !matches!(self.at, LinePosition::Dropping) {
                 out.push(*break_);
             }
-            self.at = At::Start;
+            self.at = LinePosition::Start;
             return &more[1..];
         }
         more
@@ -131,7 +133,7 @@ mod tests {
     use super::*;
 
     fn passed(text: &str, portion: usize) -> String {
-        let mut lines = Lines::default();
+        let mut lines = EventStreamFilter::default();
         let out: Vec<u8> = text.as_bytes().chunks(portion).flat_map(|bytes| lines.pass(bytes)).collect();
         String::from_utf8(out).expect("text")
     }

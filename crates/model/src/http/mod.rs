@@ -12,9 +12,9 @@ mod read;
 mod settings;
 mod wait;
 
-pub(crate) use client::{HttpClient, Place, Version, is_hosted, read_by_others};
-pub(crate) use fault::{Fault, Said};
+pub(crate) use client::{HttpClient, ProviderAddress, Version, is_hosted, read_by_others};
+pub(crate) use fault::{Fault, ProviderMessage};
 #[cfg(test)]
 pub(crate) use read::read_answer;
-pub(crate) use read::{Enough, Flow, Reader};
+pub(crate) use read::{Flow, Reader, StreamEnd};
 pub use settings::{HttpLimits, HttpSettings};

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use sse_stream::SseStream;
 
-use super::lines::{Lines, whole_characters};
+use super::lines::{EventStreamFilter, whole_characters};
 use super::{Fault, HttpLimits};
-use crate::{Answer, Delta, Failure, Heard};
+use crate::{Answer, Delta, DeltaSink, Failure};
 
 /// What is left of a stream after its last event is usually there already. Who reads it may use the connection again.
 const LAST_BYTES: Duration = Duration::from_millis(20);
@@ -27,7 +27,7 @@ const PERHAPS: Duration = Duration::from_secs(20);
 
 /// Whether the answer is whole though its last event has not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Enough {
+pub(crate) enum StreamEnd {
     No,
     /// Its end was told together with a piece of it. Some gateways write that into every piece.
     Perhaps,
@@ -48,14 +48,14 @@ pub(crate) enum Flow {
 /// Hears one answer and puts it together.
 pub(crate) trait Reader: Send {
     /// One event of the stream. Events without data are not told.
-    fn event(&mut self, name: Option<&str>, data: &str, heard: Heard<'_>) -> Result<Flow, Fault>;
+    fn event(&mut self, name: Option<&str>, data: &str, heard: DeltaSink<'_>) -> Result<Flow, Fault>;
 
     /// The answer as one JSON document, from a server that does not stream.
-    fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault>;
+    fn whole(&mut self, body: &str, heard: DeltaSink<'_>) -> Result<(), Fault>;
 
     /// Whether the answer is whole by now. A server that then neither says more nor hangs up is not waited for.
-    fn enough(&self) -> Enough {
-        Enough::No
+    fn enough(&self) -> StreamEnd {
+        StreamEnd::No
     }
 
     /// The answer. [`Fault::cut_off`] if its end never came.
@@ -66,7 +66,7 @@ const UNENDED: &str = "the server never ended its answer; the last piece called 
 
 /// Why no more bytes come.
 #[derive(Debug)]
-enum Broken {
+enum BrokenStream {
     Idle(Duration),
     TooLong(usize),
     /// The connection broke; whether a byte had come before.
@@ -76,7 +76,7 @@ enum Broken {
     },
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Idle(limit) => write!(f, "no byte came for {} s", limit.as_secs_f64()),
@@ -86,15 +86,15 @@ impl fmt::Display for Broken {
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for BrokenStream {}
 
-impl From<&Broken> for Fault {
-    fn from(broken: &Broken) -> Self {
+impl From<&BrokenStream> for Fault {
+    fn from(broken: &BrokenStream) -> Self {
         let failure = match broken {
-            Broken::Idle(_) => Failure::Timeout,
-            Broken::TooLong(_) => Failure::InvalidResponse,
-            Broken::Dropped { begun: false, .. } => Failure::Connection,
-            Broken::Dropped { begun: true, .. } => Failure::CutOff,
+            BrokenStream::Idle(_) => Failure::Timeout,
+            BrokenStream::TooLong(_) => Failure::InvalidResponse,
+            BrokenStream::Dropped { begun: false, .. } => Failure::Connection,
+            BrokenStream::Dropped { begun: true, .. } => Failure::CutOff,
         };
         Self::new(failure, broken.to_string())
     }
@@ -104,19 +104,19 @@ impl From<&Broken> for Fault {
 fn bounded<E: fmt::Display>(
     source: impl Stream<Item = Result<Bytes, E>> + Unpin,
     limits: HttpLimits,
-) -> impl Stream<Item = Result<Bytes, Broken>> {
+) -> impl Stream<Item = Result<Bytes, BrokenStream>> {
     stream::unfold(Some((source, 0_usize)), move |state| async move {
         let (mut source, seen) = state?;
         let broken = match tokio::time::timeout(limits.idle, source.next()).await {
-            Err(_) => Broken::Idle(limits.idle),
+            Err(_) => BrokenStream::Idle(limits.idle),
             Ok(None) => return None,
-            Ok(Some(Err(why))) => Broken::Dropped { begun: seen > 0, why: why.to_string() },
+            Ok(Some(Err(why))) => BrokenStream::Dropped { begun: seen > 0, why: why.to_string() },
             Ok(Some(Ok(bytes))) => {
                 let seen = seen.saturating_add(bytes.len());
                 if seen <= limits.answer_bytes {
                     return Some((Ok(bytes), Some((source, seen))));
                 }
-                Broken::TooLong(limits.answer_bytes)
+                BrokenStream::TooLong(limits.answer_bytes)
             }
         };
         Some((Err(broken), None))
@@ -128,7 +128,7 @@ pub(crate) async fn read_answer<E: fmt::Display>(
     source: impl Stream<Item = Result<Bytes, E>> + Unpin,
     limits: HttpLimits,
     mut reader: Box<dyn Reader>,
-    heard: Heard<'_>,
+    heard: DeltaSink<'_>,
 ) -> Result<Answer, Fault> {
     let alive = |bytes| {
         heard(Delta::Alive);
@@ -145,7 +145,7 @@ pub(crate) async fn read_answer<E: fmt::Display>(
     }
     if first.trim_ascii_start().first() == Some(&b'<') {
         // A proxy, a login, another service: the next try would bring the same.
-        return Err(Fault::invalid("a page came (HTML), no answer of a model; check the address (--base-url)"));
+        return Err(Fault::invalid("a page came (HTML), no answer of a model; check the address"));
     }
     if matches!(first.trim_ascii_start().first(), Some(b'{' | b'[')) {
         while let Some(bytes) = source.next().await {
@@ -167,14 +167,14 @@ pub(crate) async fn read_answer<E: fmt::Display>(
         Ok(Bytes::from_static(b"\n\n"))
     });
     let bytes = stream::once(async { Ok(Bytes::from(first)) }).chain(source).chain(last_line);
-    let mut lines = Lines::default();
+    let mut lines = EventStreamFilter::default();
     let bytes = bytes.map(|bytes| bytes.map(|bytes| Bytes::from(lines.pass(&bytes))));
     let mut events = pin!(SseStream::from_bytes_stream(bytes));
     loop {
         let enough = reader.enough();
         let next = match enough {
-            Enough::No => events.next().await,
-            Enough::Perhaps => match tokio::time::timeout(PERHAPS, events.next()).await {
+            StreamEnd::No => events.next().await,
+            StreamEnd::Perhaps => match tokio::time::timeout(PERHAPS, events.next()).await {
                 Ok(next) => next,
                 Err(_) => {
                     let mut answer = reader.finish()?;
@@ -182,15 +182,15 @@ pub(crate) async fn read_answer<E: fmt::Display>(
                     return Ok(answer);
                 }
             },
-            Enough::ButCounts => tokio::time::timeout(PROMISED_COUNTS, events.next()).await.unwrap_or(None),
-            Enough::Yes => tokio::time::timeout(COUNTS, events.next()).await.unwrap_or(None),
+            StreamEnd::ButCounts => tokio::time::timeout(PROMISED_COUNTS, events.next()).await.unwrap_or(None),
+            StreamEnd::Yes => tokio::time::timeout(COUNTS, events.next()).await.unwrap_or(None),
         };
         let Some(event) = next else { break };
-        if matches!(enough, Enough::ButCounts | Enough::Yes) && event.is_err() {
+        if matches!(enough, StreamEnd::ButCounts | StreamEnd::Yes) && event.is_err() {
             break;
         }
         let event = event.map_err(|error| match &error {
-            sse_stream::Error::Body(inner) => match inner.downcast_ref::<Broken>() {
+            sse_stream::Error::Body(inner) => match inner.downcast_ref::<BrokenStream>() {
                 Some(broken) => Fault::from(broken),
                 None => Fault::invalid(error.to_string()),
             },
@@ -233,7 +233,7 @@ mod tests {
     }
 
     impl Reader for Collect {
-        fn event(&mut self, name: Option<&str>, data: &str, _heard: Heard<'_>) -> Result<Flow, Fault> {
+        fn event(&mut self, name: Option<&str>, data: &str, _heard: DeltaSink<'_>) -> Result<Flow, Fault> {
             if data == "bad" {
                 return Err(Fault::invalid("bad"));
             }
@@ -242,7 +242,7 @@ mod tests {
             Ok(if self.done { Flow::Done } else { Flow::More })
         }
 
-        fn whole(&mut self, body: &str, _heard: Heard<'_>) -> Result<(), Fault> {
+        fn whole(&mut self, body: &str, _heard: DeltaSink<'_>) -> Result<(), Fault> {
             self.told.push(format!("whole={body}"));
             self.done = true;
             Ok(())

@@ -9,9 +9,9 @@ pub(crate) use responses::{ENDPOINT as RESPONSES, Responses};
 use serde::Deserialize;
 
 use crate::catalog::Listing;
-use crate::http::{Place, Version};
+use crate::http::{ProviderAddress, Version};
 use crate::protocol::Endpoint;
-use crate::wire::{self, Dialect, Takes};
+use crate::wire::{self, Dialect, MediaLimits};
 use crate::{HttpSettings, Usage};
 
 const HOST: &str = "api.openai.com";
@@ -19,7 +19,7 @@ const HOST: &str = "api.openai.com";
 /// What both protocols have in common; the rest is the protocol's own.
 const ENDPOINT: Endpoint = Endpoint {
     wire: "",
-    place: Place {
+    place: ProviderAddress {
         base_url: "https://api.openai.com/v1",
         version: Version::InBase("/v1"),
         key_header: ("authorization", "Bearer "),
@@ -35,7 +35,7 @@ const ENDPOINT: Endpoint = Endpoint {
 /// Names of functions, and so of calls.
 const LONGEST_NAME: usize = 64;
 
-const TAKES: Takes = Takes {
+const TAKES: MediaLimits = MediaLimits {
     images: &["image/png", "image/jpeg", "image/gif", "image/webp"],
     // 20 MB a file, and a request may have 50 MB: the conversation shall fit in, too.
     image_bytes: 15 << 20,

@@ -6,7 +6,7 @@ use portcullis_base::Digest;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::when::When;
+use super::condition::TurnCondition;
 use crate::{Failure, ModelError, Stop};
 
 /// The most places a script may have, repeated turns included: more is a slip of the pen, and memory.
@@ -28,7 +28,7 @@ pub(super) struct Script {
 /// One turn.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
-    pub(super) when: When,
+    pub(super) when: TurnCondition,
     pub(super) thinking: String,
     pub(super) text: String,
     pub(super) calls: Vec<ScriptedCall>,
@@ -74,7 +74,7 @@ struct WrittenDefaults {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenTurn {
-    when: Option<Spanned<When>>,
+    when: Option<Spanned<TurnCondition>>,
     #[serde(default)]
     thinking: String,
     #[serde(default)]
@@ -157,7 +157,7 @@ impl Script {
             return Err(source.fault(at, "this turn says nothing; write `text`, `calls` or both"));
         }
         let when = match written.when {
-            None => When::default(),
+            None => TurnCondition::default(),
             Some(when) => {
                 let at = when.span().start;
                 when.into_inner().checked().map_err(|what| source.fault(at, what))?

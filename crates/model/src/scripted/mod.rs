@@ -3,9 +3,9 @@
 //! It is a model like any other: it streams, counts tokens, calls tools, fails when told to. It keeps nothing that a
 //! restart would lose: which turn is next follows from the conversation alone (`place`).
 
+mod condition;
 mod file;
-mod place;
-mod when;
+mod position;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,10 +16,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use self::file::{Fault, Script, Turn};
-use self::place::{Mark, Place};
+use self::position::{Mark, ScriptPosition};
 use crate::{
-    Answer, AnswerPart, Call, Conversation, Delta, Failure, Heard, Message, Model, ModelError, ModelName, Opaque,
-    Request, ResultPart, Stop, ToolSpec, Usage, UserPart,
+    Answer, AnswerPart, Call, Conversation, Delta, DeltaSink, Failure, Message, Model, ModelError, ModelName,
+    ModelSetting, Opaque, Request, ResultPart, Stop, ToolSpec, Usage, UserPart,
 };
 
 /// The wire format of its own parts.
@@ -55,8 +55,8 @@ impl Scripted {
     pub fn load(path: &Path) -> Result<Self, ModelError> {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| {
-            let what = format!("the script {shown} cannot be read: {e}; `--model scripted:FILE` takes a TOML file");
-            ModelError::new(Failure::Config, what)
+            let what = format!("the script {shown} cannot be read: {e}; a script is a TOML file");
+            ModelError::new(Failure::Config, what).mended_by(ModelSetting::Script)
         })?;
         Self::parse(&shown, &text)
     }
@@ -103,7 +103,7 @@ impl Scripted {
     }
 
     /// What is said now: the answer, and the warnings that go with it.
-    fn answer(&self, place: &Place, request: &Request<'_>) -> Result<(Answer, String), ModelError> {
+    fn answer(&self, place: &ScriptPosition, request: &Request<'_>) -> Result<(Answer, String), ModelError> {
         let taken = place.take(&self.script, request.system, request.conversation.messages());
         let mut warnings = Vec::new();
         let mut next = taken.map_or(place.next, |taken| taken + 1);
@@ -151,9 +151,9 @@ impl Scripted {
         Ok((Answer { usage: Some(usage), ..answer }, turn.thinking))
     }
 
-    fn exhausted(&self, place: &Place) -> ModelError {
+    fn exhausted(&self, place: &ScriptPosition) -> ModelError {
         let what = format!(
-            "{}: no turn fits request {}: {} of {} turns are behind it; add a [[turn]] whose `when` holds, or leave out --strict-script",
+            "{}: no turn fits request {}: {} of {} turns are behind it; add a [[turn]] whose `when` holds",
             self.name,
             place.request,
             place.next,
@@ -162,7 +162,7 @@ impl Scripted {
         ModelError::new(Failure::ScriptExhausted, what)
     }
 
-    fn cut_off(&self, place: &Place, after: usize) -> ModelError {
+    fn cut_off(&self, place: &ScriptPosition, after: usize) -> ModelError {
         let what = format!("{}: the answer to request {} broke off after {after} bytes", self.name, place.request);
         ModelError::new(Failure::CutOff, what)
     }
@@ -186,8 +186,8 @@ impl Model for Scripted {
         Ok(())
     }
 
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
-        let place = Place::of(&self.script, request.system, request.conversation.messages());
+    async fn ask(&self, request: &Request<'_>, heard: DeltaSink<'_>) -> Result<Answer, ModelError> {
+        let place = ScriptPosition::of(&self.script, request.system, request.conversation.messages());
         let fault = self.fault(place.request, request.conversation);
         if let Some(Fault { status: Some(status), retry_after, .. }) = fault {
             let what = format!("{}: request {} was answered {status}", self.name, place.request);
@@ -216,7 +216,7 @@ impl Model for Scripted {
 
 /// An answer on its way, in chunks.
 struct Stream<'a> {
-    heard: Heard<'a>,
+    heard: DeltaSink<'a>,
     delay: Duration,
     /// Bytes until it breaks off.
     left: Option<usize>,

@@ -7,7 +7,7 @@ use crate::{Answer, Conversation, Failure, Media, MediaKind, Message, ModelError
 
 /// What a provider takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Takes {
+pub(crate) struct MediaLimits {
     pub images: &'static [&'static str],
     /// Bytes of one image before they are encoded.
     pub image_bytes: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Takes {
 
 /// Whether images and documents are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sending {
+pub(crate) enum MediaSending {
     Yes,
     /// The server is not known to take any.
     No,
@@ -31,7 +31,7 @@ pub(crate) enum Sending {
 const REFUSED: &str = "the provider refused an image or a document of this conversation; from here on it is sent \
 none of them, and the model is told so in their place";
 
-impl Sending {
+impl MediaSending {
     pub fn of(sent: bool) -> Self {
         if sent { Self::Yes } else { Self::No }
     }
@@ -56,11 +56,11 @@ impl Sending {
     }
 
     /// What is taken then.
-    pub fn takes(self, takes: Takes) -> Takes {
+    pub fn takes(self, takes: MediaLimits) -> MediaLimits {
         match self {
             Self::Yes => takes,
-            Self::No => Takes { images: &[], image_bytes: 0, pdf_bytes: 0, refused: false },
-            Self::Refused => Takes { images: &[], image_bytes: 0, pdf_bytes: 0, refused: true },
+            Self::No => MediaLimits { images: &[], image_bytes: 0, pdf_bytes: 0, refused: false },
+            Self::Refused => MediaLimits { images: &[], image_bytes: 0, pdf_bytes: 0, refused: true },
         }
     }
 
@@ -75,7 +75,7 @@ impl Sending {
 }
 
 /// The answer, which tells a person if something was refused on the way to it.
-pub(crate) fn told_of(before: Sending, after: Sending, mut answer: Answer) -> Answer {
+pub(crate) fn told_of(before: MediaSending, after: MediaSending, mut answer: Answer) -> Answer {
     if before != after {
         answer.warnings.insert(0, REFUSED.to_owned());
     }
@@ -93,7 +93,7 @@ fn has_media(message: &Message) -> bool {
 
 /// A media part, ready to be written.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Shown<'a> {
+pub(crate) enum MediaForm<'a> {
     Image {
         mime: &'a str,
         base64: String,
@@ -105,8 +105,8 @@ pub(crate) enum Shown<'a> {
     LeftOut(String),
 }
 
-impl Takes {
-    pub fn show<'a>(&self, media: &'a Media) -> Shown<'a> {
+impl MediaLimits {
+    pub fn show<'a>(&self, media: &'a Media) -> MediaForm<'a> {
         let (what, known, most) = match media.kind {
             MediaKind::Image => ("an image", self.images.contains(&media.mime.as_str()), self.image_bytes),
             MediaKind::Pdf => ("a PDF document", self.pdf_bytes > 0, self.pdf_bytes),
@@ -116,17 +116,19 @@ impl Takes {
             let mime = &media.mime;
             if self.refused {
                 let why = "the provider refused it, or another one of this conversation";
-                return Shown::LeftOut(format!("[left out: {what} ({mime}, {size} bytes); {why}]"));
+                return MediaForm::LeftOut(format!("[left out: {what} ({mime}, {size} bytes); {why}]"));
             }
-            return Shown::LeftOut(format!("[left out: {what} ({mime}, {size} bytes); this model cannot be sent it]"));
+            return MediaForm::LeftOut(format!(
+                "[left out: {what} ({mime}, {size} bytes); this model cannot be sent it]"
+            ));
         }
         if size > most {
-            return Shown::LeftOut(format!("[left out: {what} of {size} bytes; this model takes at most {most}]"));
+            return MediaForm::LeftOut(format!("[left out: {what} of {size} bytes; this model takes at most {most}]"));
         }
         let base64 = BASE64.encode(&media.bytes);
         match media.kind {
-            MediaKind::Image => Shown::Image { mime: &media.mime, base64 },
-            MediaKind::Pdf => Shown::Pdf { base64 },
+            MediaKind::Image => MediaForm::Image { mime: &media.mime, base64 },
+            MediaKind::Pdf => MediaForm::Pdf { base64 },
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) use fields::Fields;
 pub(crate) use fit::{Dialect, begins_with_letter};
 pub(crate) use ids::Ids;
 pub(crate) use lenient::{lenient, lenient_count, lenient_text};
-pub(crate) use media::{Sending, Shown, Takes, told_of};
+pub(crate) use media::{MediaForm, MediaLimits, MediaSending, told_of};
 pub(crate) use origin::Origin;
 
 use std::borrow::Cow;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value};
 
-use super::{Origin, Sending};
+use super::{MediaSending, Origin};
 use crate::adapter;
 use crate::protocol::{Endpoint, Protocol, Quirks, Style};
 use crate::{
@@ -78,7 +78,7 @@ fn origin(wire: &'static str) -> Origin {
 
 /// Wants every body to be JSON whose last field has the messages, and to begin with all of the one before but its end.
 pub(crate) fn holds(endpoint: &Endpoint, protocol: &dyn Protocol, model: &str, quirks: Quirks) {
-    for media in [Sending::Yes, Sending::No, Sending::Refused] {
+    for media in [MediaSending::Yes, MediaSending::No, MediaSending::Refused] {
         let style = Style { origin: origin(endpoint.wire), media, quirks, may_count: true };
         holds_of(endpoint.messages, |request| {
             let head = protocol.head(model, &Map::new(), request, &style);

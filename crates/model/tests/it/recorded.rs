@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use portcullis_model::{
-    Answer, AnswerPart, Call, Conversation, Delta, Failure, Message, Model, ModelError, ModelName, Opaque, Recorded,
-    Recording, Request, Stop, Usage, UserPart,
+    Answer, AnswerPart, Call, Conversation, Delta, Failure, Message, Model, ModelError, ModelName, Opaque,
+    RecordedModel, Recording, Request, Stop, Usage, UserPart,
 };
 
 fn name() -> ModelName {
@@ -41,7 +41,7 @@ fn before(n: usize) -> Vec<Message> {
     messages
 }
 
-async fn ask(model: &Recorded, messages: Vec<Message>) -> Result<Answer, ModelError> {
+async fn ask(model: &RecordedModel, messages: Vec<Message>) -> Result<Answer, ModelError> {
     let mut talk = Conversation::new();
     messages.into_iter().for_each(|message| talk.push(message));
     let request =
@@ -51,7 +51,7 @@ async fn ask(model: &Recorded, messages: Vec<Message>) -> Result<Answer, ModelEr
 
 #[tokio::test]
 async fn a_recording_is_played_back_by_position_byte_for_byte() {
-    let model = Recorded::new(name(), recording()).on_wire("anthropic").with_window(Some(9));
+    let model = RecordedModel::new(name(), recording()).on_wire("anthropic").with_window(Some(9));
     for n in [0, 3, 1, 2] {
         let answer = ask(&model, before(n)).await.expect("recorded");
         assert_eq!(answer.parts, recording()[n].parts);
@@ -75,13 +75,13 @@ async fn a_recording_is_heard_like_a_stream() {
             Delta::Alive => {}
         }
     };
-    Recorded::new(name(), recording()).ask(&request, &hear).await.expect("recorded");
+    RecordedModel::new(name(), recording()).ask(&request, &hear).await.expect("recorded");
     assert_eq!(*heard.lock().expect("unpoisoned"), "call c1<read>");
 }
 
 #[tokio::test]
 async fn a_conversation_that_differs_diverges_at_its_first_differing_message() {
-    let model = Recorded::new(name(), recording());
+    let model = RecordedModel::new(name(), recording());
     let mut answered = before(2);
     answered[1] = Message::Assistant(call("other"));
     answered[2] = Message::User(said("other"));
@@ -105,7 +105,7 @@ async fn a_conversation_that_differs_diverges_at_its_first_differing_message() {
 
 #[tokio::test]
 async fn after_a_compaction_the_newest_answers_tell_the_place() {
-    let model = Recorded::new(name(), recording());
+    let model = RecordedModel::new(name(), recording());
     let mut messages = vec![Message::User(said("summary of what came before"))];
     messages.extend(before(3).split_off(3));
     let answer = ask(&model, messages).await.expect("recorded");
@@ -117,5 +117,5 @@ async fn what_was_shown_is_compared_only_where_it_was_recorded() {
     let loose = recording().into_iter().map(|r| Recording::new(r.parts, r.stop, r.usage)).collect();
     let mut messages = before(1);
     messages[0] = Message::User(said("other"));
-    assert_eq!(ask(&Recorded::new(name(), loose), messages).await.expect("recorded").parts, call("c2"));
+    assert_eq!(ask(&RecordedModel::new(name(), loose), messages).await.expect("recorded").parts, call("c2"));
 }

@@ -1,8 +1,8 @@
 //! Raising an ask (tool-contract 13.4): facts a person can judge by, not "allow bash?".
 
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, InvocationId, RiskSet, limits};
-use portcullis_contract::{AccessRequest, Around, Diff, seam};
-use portcullis_event::facts::{Asked, Grantable, ToolUse};
+use portcullis_contract::{AccessRequest, Diff, SurroundingFacts, seam};
+use portcullis_event::facts::{Grantable, PermissionAsked, ToolUse};
 use portcullis_policy::{Ask, Policy};
 use portcullis_store::ArtifactRow;
 use serde_json::{Map, Value, json};
@@ -23,14 +23,14 @@ const MAY_RIDE_BESIDE: [&str; 4] = ["input", "resources", "tool_says", "runs_wit
 
 /// What is decided, and what a person is asked about if the rules say so: the accesses that a call planned, or one
 /// that it came upon while it ran.
-pub(crate) struct Question<'a> {
+pub(crate) struct PermissionQuestion<'a> {
     pub(crate) validated: &'a Validated,
     pub(crate) access: &'a [AccessRequest],
     /// The invocation that is held live meanwhile; none for a call that has not started.
     pub(crate) held_by: Option<InvocationId>,
 }
 
-impl<'a> Question<'a> {
+impl<'a> PermissionQuestion<'a> {
     /// About a call as a whole, before it starts.
     pub(crate) fn of(validated: &'a Validated) -> Self {
         Self { validated, access: &validated.access, held_by: None }
@@ -42,7 +42,7 @@ impl<'a> Question<'a> {
     }
 
     /// What else decides what the call does. An access that was found midway is one of a call that runs already.
-    pub(crate) fn around(&self) -> Option<&'a Around> {
+    pub(crate) fn around(&self) -> Option<&'a SurroundingFacts> {
         Some(&self.validated.around).filter(|_| self.held_by.is_none())
     }
 
@@ -60,7 +60,7 @@ impl<'a> Question<'a> {
 /// If what it shows cannot be kept whole; nothing is written then.
 pub(crate) async fn raise(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     ask: Ask,
     policy: &Policy,
     facts: &mut Append,
@@ -92,7 +92,7 @@ pub(crate) async fn raise(
         project: session.gate.project.clone(),
         agent: session.agent.clone(),
     });
-    let asked = Asked {
+    let asked = PermissionAsked {
         ask_id,
         intent_id: intent.id,
         kind: "tool_confirmation".to_owned(),
@@ -119,7 +119,7 @@ pub(crate) async fn raise(
 /// What an approval is bound to besides the input: the project, the accesses by their canonical names, and
 /// the whole diff. Another folder that stands at `/workspace`, a link that points elsewhere, or a file that
 /// reads otherwise, is another call.
-pub(crate) fn shown(session: &SessionShared, question: &Question<'_>) -> Digest {
+pub(crate) fn shown(session: &SessionShared, question: &PermissionQuestion<'_>) -> Digest {
     let accesses = names(question.access);
     let diff = question.diff().map_or("", Diff::text);
     let project = &session.gate.project;
@@ -138,8 +138,13 @@ pub(crate) fn names(access: &[AccessRequest]) -> Vec<String> {
 }
 
 /// What `approvals show` prints, in the order it prints it.
-fn ask_facts(session: &SessionShared, question: &Question<'_>, ask: &Ask, diff: Option<ArtifactRef>) -> Value {
-    let Question { validated, access, held_by } = *question;
+fn ask_facts(
+    session: &SessionShared,
+    question: &PermissionQuestion<'_>,
+    ask: &Ask,
+    diff: Option<ArtifactRef>,
+) -> Value {
+    let PermissionQuestion { validated, access, held_by } = *question;
     let semantics = seam::semantics(validated.visible.tool());
     let mut shown = Map::new();
     let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
@@ -212,7 +217,7 @@ fn ask_facts(session: &SessionShared, question: &Question<'_>, ask: &Ask, diff: 
 fn since_last_answer(session: &SessionShared) -> Option<Value> {
     let state = session.state();
     let older = Some(state.warned.older()).filter(|older| *older > 0);
-    let older = older.map(|older| format!("{older} earlier warnings; `sessions show` lists them"));
+    let older = older.map(|older| format!("{older} earlier warnings, which the log holds"));
     let all: Vec<&str> = older.as_deref().into_iter().chain(state.warned.lines()).collect();
     (!all.is_empty()).then(|| json!(all))
 }
@@ -244,7 +249,7 @@ fn holds_secret(session: &SessionShared, value: &Value) -> bool {
 /// the same append, and the event names that artifact as `whole`.
 async fn fitting(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     mut shown: Value,
     facts: &mut Append,
 ) -> Result<Value, RetainError> {
@@ -265,7 +270,7 @@ async fn fitting(
 /// The whole diff, in an artifact that rides in the append that names it.
 async fn keep_diff(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     diff: &str,
     facts: &mut Append,
 ) -> Result<ArtifactRef, RetainError> {
@@ -277,7 +282,7 @@ async fn keep_diff(
 
 async fn keep(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     label: impl FnOnce(ArtifactId) -> Label<'static>,
     bytes: Vec<u8>,
     facts: &mut Append,

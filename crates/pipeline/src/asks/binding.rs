@@ -3,26 +3,26 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_contract::Around;
+use portcullis_contract::SurroundingFacts;
 use portcullis_event::facts::BoundTo;
 
-use crate::asks::ask::Question;
+use crate::asks::ask::PermissionQuestion;
 use crate::sessions::session::SessionShared;
 
 /// The surroundings of a question as its event keeps them: words, and a keyed digest of each value.
-pub(crate) fn to(session: &SessionShared, question: &Question<'_>) -> Vec<BoundTo> {
+pub(crate) fn to(session: &SessionShared, question: &PermissionQuestion<'_>) -> Vec<BoundTo> {
     question.around().map(|around| of(session, around)).unwrap_or_default()
 }
 
 /// The variables of this process that the question was asked with.
-pub(crate) fn asker_env(session: &SessionShared, question: &Question<'_>) -> BTreeMap<String, String> {
+pub(crate) fn asker_env(session: &SessionShared, question: &PermissionQuestion<'_>) -> BTreeMap<String, String> {
     let variables = question.around().into_iter().flat_map(|around| &around.asker_env);
     let masked = |text: &String| session.gate.redactor.redact_text(text).into_owned();
     variables.map(|(name, value)| (name.clone(), masked(value))).collect()
 }
 
 /// The same of one look.
-pub(crate) fn of(session: &SessionShared, around: &Around) -> Vec<BoundTo> {
+pub(crate) fn of(session: &SessionShared, around: &SurroundingFacts) -> Vec<BoundTo> {
     let masked = |text: &str| session.gate.redactor.redact_text(text).into_owned();
     let bound = around.bound.iter().map(|bound| {
         let label = format!("bound:{}:{}\0{}", session.key.session, bound.name, bound.what);

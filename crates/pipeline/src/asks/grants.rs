@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_base::{AppendId, AskId, Digest, GrantId, SessionId, TenantId, Timestamp};
-use portcullis_event::facts::{Asked, GrantCreated, GrantRevoked, Reply};
+use portcullis_event::facts::{GrantCreated, GrantRevoked, PermissionAsked, Reply};
 use portcullis_event::{Body, Draft, Event, EventBody as _, Stamp, operator_log_of};
 use portcullis_policy::{Grant, GrantScope, RuleId, Satisfies, SuggestedRule};
 use portcullis_store::{Commit, Record, RecordWrite, SessionKey, Store, StoreError};
@@ -28,7 +28,7 @@ const REVISION: (&str, &str) = ("grants", "revision");
 pub enum GrantError {
     #[error("ask {ask} cannot be remembered: {why}; allow it once, or write a rule")]
     NotRemembered { ask: AskId, why: &'static str },
-    #[error("there is no grant {0}; `portcullis grants` lists them")]
+    #[error("there is no grant {0}")]
     Unknown(GrantId),
     #[error("grant {id} was revoked already, by {by} at {at}")]
     Revoked { id: GrantId, by: String, at: Timestamp },
@@ -45,7 +45,7 @@ pub struct Revocation {
 
 /// A grant with where it was given and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Remembered {
+pub struct RememberedGrant {
     #[serde(flatten)]
     pub grant: Grant,
     /// Whose log holds its `grant.created`.
@@ -54,7 +54,7 @@ pub struct Remembered {
     pub revoked: Option<Revocation>,
 }
 
-impl Remembered {
+impl RememberedGrant {
     /// Whether it can still answer.
     #[must_use]
     pub fn in_force(&self, now: Timestamp) -> bool {
@@ -93,7 +93,7 @@ impl GrantBook {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn all(&self) -> Result<Vec<Remembered>, StoreError> {
+    pub async fn all(&self) -> Result<Vec<RememberedGrant>, StoreError> {
         let uses = self.store.records(self.tenant, USES).await?;
         let records = self.store.records(self.tenant, GRANT).await?;
         records
@@ -112,7 +112,7 @@ impl GrantBook {
     /// # Errors
     /// If the store fails.
     pub async fn altered(&self) -> Result<Vec<(String, &'static str)>, StoreError> {
-        let mut given = Given::new(&*self.store, self.tenant);
+        let mut given = GrantLogs::new(&*self.store, self.tenant);
         let mut altered = Vec::new();
         for record in self.store.records(self.tenant, GRANT).await? {
             let why = match read(&record) {
@@ -137,8 +137,8 @@ impl GrantBook {
             return Ok(Arc::clone(&copy.grants));
         }
         let records = self.store.records(self.tenant, GRANT).await?;
-        let all: Vec<Remembered> = records.iter().map(read).collect::<Result<_, _>>()?;
-        let mut given = Given::new(&*self.store, self.tenant);
+        let all: Vec<RememberedGrant> = records.iter().map(read).collect::<Result<_, _>>()?;
+        let mut given = GrantLogs::new(&*self.store, self.tenant);
         let mut standing = Vec::new();
         for (found, record) in all.into_iter().zip(&records).filter(|(found, _)| found.revoked.is_none()) {
             match given.fault(record, &found).await? {
@@ -158,7 +158,7 @@ impl GrantBook {
     /// If the ask is pinned, or suggested no rule.
     pub fn given(
         &self,
-        asked: &Asked,
+        asked: &PermissionAsked,
         session: SessionId,
         id: GrantId,
         terms: &Terms<'_>,
@@ -192,7 +192,7 @@ impl GrantBook {
             uses: 0,
         };
         let event = GrantCreated { grant_id: id, grant: json(&grant) };
-        let records = vec![write(id, Some(0), &Remembered { grant, given_in: session, revoked: None }), revised()];
+        let records = vec![write(id, Some(0), &RememberedGrant { grant, given_in: session, revoked: None }), revised()];
         Ok(NewGrant { id, event, records })
     }
 
@@ -201,7 +201,7 @@ impl GrantBook {
     ///
     /// # Errors
     /// If there is no such grant, it was revoked before, or the store fails.
-    pub async fn revoke(&self, id: GrantId, by: &str, stamp: &Stamp<'_>) -> Result<Remembered, GrantError> {
+    pub async fn revoke(&self, id: GrantId, by: &str, stamp: &Stamp<'_>) -> Result<RememberedGrant, GrantError> {
         let record = self.store.record(self.tenant, GRANT, &id.to_string()).await?.ok_or(GrantError::Unknown(id))?;
         let mut found = read(&record)?;
         if let Some(Revocation { by, at }) = found.revoked {
@@ -227,13 +227,13 @@ impl GrantBook {
 }
 
 /// What the logs say of grants, each log read once. A record is only a copy of it, and nothing is allowed by a copy alone.
-struct Given<'a> {
+struct GrantLogs<'a> {
     store: &'a dyn Store,
     tenant: TenantId,
     logs: HashMap<SessionId, Vec<Event>>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> GrantLogs<'a> {
     fn new(store: &'a dyn Store, tenant: TenantId) -> Self {
         Self { store, tenant, logs: HashMap::new() }
     }
@@ -249,7 +249,7 @@ impl<'a> Given<'a> {
     }
 
     /// What is wrong with the record of a grant.
-    async fn fault(&mut self, record: &Record, found: &Remembered) -> Result<Option<&'static str>, StoreError> {
+    async fn fault(&mut self, record: &Record, found: &RememberedGrant) -> Result<Option<&'static str>, StoreError> {
         let id = found.grant.id;
         if record.id != id.to_string() {
             return Ok(Some("its record has the name of another grant"));
@@ -306,7 +306,7 @@ fn revised() -> RecordWrite {
     RecordWrite { kind: kind.to_owned(), id: id.to_owned(), expected: None, body: Some(json!({})) }
 }
 
-fn write(id: GrantId, expected: Option<u64>, grant: &Remembered) -> RecordWrite {
+fn write(id: GrantId, expected: Option<u64>, grant: &RememberedGrant) -> RecordWrite {
     RecordWrite { kind: GRANT.to_owned(), id: id.to_string(), expected, body: Some(json(grant)) }
 }
 
@@ -315,7 +315,7 @@ fn json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("a grant is JSON")
 }
 
-fn read(record: &Record) -> Result<Remembered, StoreError> {
+fn read(record: &Record) -> Result<RememberedGrant, StoreError> {
     serde_json::from_value(record.body.clone())
         .map_err(|error| StoreError::Corrupt(format!("the record of grant {} cannot be read: {error}", record.id)))
 }

@@ -8,15 +8,15 @@
 use std::time::Duration;
 
 use portcullis_base::{AskId, limits};
-use portcullis_contract::{AccessRequest, Stopped, seam};
+use portcullis_contract::{AccessRequest, GateStop, seam};
 use portcullis_event::facts::Closing;
 use portcullis_event::{AskState, IntentState, fold};
 use portcullis_policy::Decision;
 use portcullis_store::StoreError;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::asks::ask::Question;
-use crate::phases::permission::{Denied, allowed, allows, close, difference, raise, unanswered_or_denied, weigh};
+use crate::asks::ask::PermissionQuestion;
+use crate::phases::permission::{RuleDenial, allowed, allows, close, difference, raise, unanswered_or_denied, weigh};
 use crate::phases::refuse::Refusal;
 use crate::phases::schedule::Invocation;
 use crate::phases::step::Halt;
@@ -31,21 +31,21 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A question of a running call, and where its answer goes.
 pub(crate) struct Inquiry {
     request: AccessRequest,
-    answer: oneshot::Sender<Result<(), Stopped>>,
+    answer: oneshot::Sender<Result<(), GateStop>>,
 }
 
 /// The call's end of the line to the gate.
-pub(crate) struct Line {
+pub(crate) struct InquirySender {
     /// None if its tool does not say that it finds accesses midway.
     questions: Option<mpsc::Sender<Inquiry>>,
 }
 
-impl Line {
-    pub(crate) async fn ask(&self, request: AccessRequest) -> Result<(), Stopped> {
-        let Some(questions) = &self.questions else { return Err(Stopped::NotDeclared) };
+impl InquirySender {
+    pub(crate) async fn ask(&self, request: AccessRequest) -> Result<(), GateStop> {
+        let Some(questions) = &self.questions else { return Err(GateStop::NotDeclared) };
         let (answer, told) = oneshot::channel();
-        questions.send(Inquiry { request, answer }).await.map_err(|_| Stopped::Ended)?;
-        told.await.unwrap_or(Err(Stopped::Ended))
+        questions.send(Inquiry { request, answer }).await.map_err(|_| GateStop::Ended)?;
+        told.await.unwrap_or(Err(GateStop::Ended))
     }
 }
 
@@ -67,9 +67,9 @@ pub(crate) enum Stop {
 }
 
 /// Both ends, for a tool that is declared so or not.
-pub(crate) fn line(declared: bool) -> (Line, Midway) {
+pub(crate) fn line(declared: bool) -> (InquirySender, Midway) {
     let (sender, receiver) = declared.then(|| mpsc::channel(INQUIRIES)).unzip();
-    (Line { questions: sender }, Midway { questions: receiver, asked: 0, stop: None })
+    (InquirySender { questions: sender }, Midway { questions: receiver, asked: 0, stop: None })
 }
 
 impl Midway {
@@ -103,23 +103,23 @@ impl Midway {
         session: &SessionShared,
         invocation: &Invocation,
         request: AccessRequest,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), GateStop> {
         if self.stop.is_some() {
-            return Err(Stopped::ByGate);
+            return Err(GateStop::ByGate);
         }
         if self.asked == limits::GATE_REQUESTS {
-            return Err(Stopped::TooOften);
+            return Err(GateStop::TooOften);
         }
         self.asked += 1;
         let access = [seam::aliased(&invocation.tool, request)];
         let validated = &invocation.authorized.validated;
-        let question = Question { validated, access: &access, held_by: Some(invocation.id) };
+        let question = PermissionQuestion { validated, access: &access, held_by: Some(invocation.id) };
         self.stop = match decide(session, invocation, &question).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(refusal)) => Some(Stop::Refused(Box::new(refusal))),
             Err(halt) => Some(Stop::Unrecorded(halt)),
         };
-        Err(Stopped::ByGate)
+        Err(GateStop::ByGate)
     }
 
     /// False once the log would not take a decision.
@@ -137,7 +137,7 @@ impl Midway {
 async fn decide(
     session: &SessionShared,
     invocation: &Invocation,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
 ) -> Result<Result<(), Refusal>, Halt> {
     let visible = &question.validated.visible;
     let (policy, decision) = weigh(session, visible, question.access, true).await;
@@ -149,7 +149,7 @@ async fn decide(
             return Ok(Ok(()));
         }
         Decision::Deny(deny) => {
-            let denied = Denied::late(deny, session, question);
+            let denied = RuleDenial::late(deny, session, question);
             denied.note(session, &visible.intent, &mut facts);
             session.flush(facts).await?;
             return Ok(Err(denied.refusal(&session.gate.policy(), None)));
@@ -168,7 +168,7 @@ async fn decide(
     // The yes counts for what was asked, under the rules it was asked under (tool-contract 13.7).
     let (policy, decision) = weigh(session, visible, question.access, false).await;
     let void = match decision {
-        Decision::Deny(deny) => Some(Denied::late(deny, session, question).refusal(&policy, Some(ask.ask_id))),
+        Decision::Deny(deny) => Some(RuleDenial::late(deny, session, question).refusal(&policy, Some(ask.ask_id))),
         _ => difference(session, question, &ask, &policy),
     };
     let Some(refusal) = void else { return Ok(Ok(())) };

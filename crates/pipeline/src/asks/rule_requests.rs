@@ -1,7 +1,7 @@
 //! What the rules were asked about, written with their answer, so that changed rules can be asked the same later.
 
 use portcullis_contract::{AccessRequest, DefaultPolicy};
-use portcullis_event::facts::Touched;
+use portcullis_event::facts::TouchedResource;
 
 use crate::phases::refuse::SUMMARY_MAX;
 use crate::sessions::session::SessionShared;
@@ -11,13 +11,13 @@ const MOST: usize = 64;
 
 /// What a decision was about.
 #[derive(Default)]
-pub(crate) struct Weighed {
-    pub(crate) resources: Vec<Touched>,
+pub(crate) struct DecisionSubject {
+    pub(crate) resources: Vec<TouchedResource>,
     pub(crate) partial: bool,
     pub(crate) default_policy: String,
 }
 
-impl Weighed {
+impl DecisionSubject {
     pub(crate) fn of(session: &SessionShared, access: &[AccessRequest], default: DefaultPolicy) -> Self {
         let mut weighed = Self { default_policy: default.as_str().to_owned(), ..Self::default() };
         for request in access {
@@ -28,7 +28,7 @@ impl Weighed {
                 }
                 let name = session.tidy(&resource.canonical, SUMMARY_MAX);
                 weighed.partial |= name != resource.canonical;
-                weighed.resources.push(Touched {
+                weighed.resources.push(TouchedResource {
                     action: request.action.as_str().to_owned(),
                     kind: resource.kind.as_str().to_owned(),
                     name,

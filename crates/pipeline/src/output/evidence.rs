@@ -8,7 +8,7 @@ use portcullis_base::{
     ArtifactId, ArtifactKind, ArtifactRef, Code, Digest, IntentId, SessionId, TenantId, Trust, TurnId, Window, limits,
 };
 use portcullis_event::facts::ArtifactStored;
-use portcullis_store::{ArtifactRow, Artifacts, Blob, Store, StoreError, Stored, is_made};
+use portcullis_store::{ArtifactRow, Artifacts, Blob, Store, StoreError, StoredBlob, is_made};
 
 use crate::phases::refuse::Refusal;
 use crate::sessions::append::Append;
@@ -18,7 +18,8 @@ use crate::sessions::session::SessionShared;
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum RetainError {
     #[error(
-        "artifacts use {used} of {quota} bytes, and this needs {wanted} more; `portcullis gc --dry-run` shows what can go, or raise `quota` under `[artifacts]` in the configuration"
+        "artifacts use {used} of {quota} bytes, and this needs {wanted} more; nothing more is kept until artifacts are removed or \
+         the quota is raised"
     )]
     OverQuota { used: u64, quota: u64, wanted: u64 },
     #[error("it could not be written: {0}; make room on the disk of the data directory")]
@@ -128,21 +129,21 @@ impl Evidence<'_> {
     pub(crate) async fn name_spool(
         &self,
         label: Label<'_>,
-        stored: &Stored,
+        stored: &StoredBlob,
         facts: &mut Append,
     ) -> Result<ArtifactRef, RetainError> {
         self.session.reserve(stored.bytes, facts).await?;
         Ok(self.name_stored(&label, stored, facts))
     }
 
-    async fn write(&self, window: Arc<dyn Window>) -> Result<Stored, RetainError> {
+    async fn write(&self, window: Arc<dyn Window>) -> Result<StoredBlob, RetainError> {
         let artifacts = Arc::clone(&self.session.gate.artifacts);
         let tenant = self.session.key.tenant;
         let written = tokio::task::spawn_blocking(move || copy(&*artifacts, tenant, &*window)).await;
         written.map_err(|e| RetainError::Io(e.to_string()))?.map_err(|e| RetainError::Io(e.to_string()))
     }
 
-    fn name_stored(&self, label: &Label<'_>, stored: &Stored, facts: &mut Append) -> ArtifactRef {
+    fn name_stored(&self, label: &Label<'_>, stored: &StoredBlob, facts: &mut Append) -> ArtifactRef {
         let artifact = artifact(label, stored.sha256, stored.bytes);
         self.name(artifact.clone(), facts);
         artifact
@@ -169,7 +170,7 @@ fn artifact(label: &Label<'_>, sha256: Digest, bytes: u64) -> ArtifactRef {
     }
 }
 
-fn copy(artifacts: &dyn Artifacts, tenant: TenantId, window: &dyn Window) -> io::Result<Stored> {
+fn copy(artifacts: &dyn Artifacts, tenant: TenantId, window: &dyn Window) -> io::Result<StoredBlob> {
     let mut writer = artifacts.begin(tenant)?;
     let mut chunk = vec![0u8; limits::ARTIFACT_INLINE_MAX];
     let mut at = 0;
@@ -188,7 +189,7 @@ fn copy(artifacts: &dyn Artifacts, tenant: TenantId, window: &dyn Window) -> io:
 pub enum ShelfError {
     #[error("there is no artifact {0} that this session may see")]
     NotFound(ArtifactId),
-    #[error("the bytes of artifact {0} are lost: the store is damaged; `portcullis audit verify` tells more")]
+    #[error("the bytes of artifact {0} are lost: the store is damaged")]
     Lost(ArtifactId),
     #[error(
         "artifact {id} has expired by the retention policy: its {bytes} bytes (SHA-256 {sha256}) are no longer kept; what \

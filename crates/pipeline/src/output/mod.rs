@@ -3,8 +3,8 @@
 pub(crate) mod append_fit;
 pub(crate) mod delivered;
 pub(crate) mod evidence;
-pub(crate) mod handed_over;
-pub(crate) mod in_context;
 pub(crate) mod preview;
 pub(crate) mod quota;
+pub(crate) mod shown_lines;
 pub(crate) mod spool;
+pub(crate) mod tool_evidence;

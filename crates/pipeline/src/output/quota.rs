@@ -33,12 +33,12 @@ impl Book {
 /// Room in the quota, taken for bytes whose row is not durable yet. Dropped, it is free again: no row will come.
 #[derive(Debug)]
 #[must_use = "the room is free again when it is dropped"]
-pub(crate) struct Reserved {
+pub(crate) struct QuotaReservation {
     usage: Arc<Usage>,
     bytes: u64,
 }
 
-impl Reserved {
+impl QuotaReservation {
     /// The row is durable.
     pub(crate) fn record(mut self) {
         let bytes = std::mem::take(&mut self.bytes);
@@ -49,7 +49,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for QuotaReservation {
     fn drop(&mut self) {
         let mut book = self.usage.book();
         book.reserved = book.reserved.saturating_sub(self.bytes);
@@ -104,7 +104,7 @@ impl Usage {
         store: &dyn Store,
         tenant: TenantId,
         bytes: u64,
-    ) -> Result<Reserved, RetainError> {
+    ) -> Result<QuotaReservation, RetainError> {
         self.look_once(store, tenant).await?;
         if let Ok(taken) = self.take(bytes) {
             return Ok(taken);
@@ -114,10 +114,10 @@ impl Usage {
         self.take(bytes)
     }
 
-    fn take(self: &Arc<Self>, bytes: u64) -> Result<Reserved, RetainError> {
+    fn take(self: &Arc<Self>, bytes: u64) -> Result<QuotaReservation, RetainError> {
         let mut book = self.book();
         self.fits(&book, bytes)?;
         book.reserved = book.reserved.saturating_add(bytes);
-        Ok(Reserved { usage: Arc::clone(self), bytes })
+        Ok(QuotaReservation { usage: Arc::clone(self), bytes })
     }
 }

@@ -10,7 +10,7 @@ use portcullis_base::{TenantId, Window, limits};
 use portcullis_contract::SpoolRef;
 use portcullis_contract::seam::SpoolSink;
 use portcullis_secret::{RedactingStream, Redactor};
-use portcullis_store::{ArtifactWriter, Artifacts, Stored};
+use portcullis_store::{ArtifactWriter, Artifacts, StoredBlob};
 use tokio::time::Instant;
 
 use crate::tasks::progress::Words;
@@ -19,13 +19,13 @@ use crate::tasks::progress::Words;
 enum Body {
     /// Small enough to ride in an append.
     Inline(Vec<u8>),
-    Spilled(Box<dyn ArtifactWriter>, Option<Ends>),
+    Spilled(Box<dyn ArtifactWriter>, Option<StreamEnds>),
     /// Could not be kept; the reason.
     Lost(String),
 }
 
 /// The beginning and the end of a stream that is on its way to disk, for whoever looks while it runs.
-struct Ends {
+struct StreamEnds {
     head: Vec<u8>,
     tail: VecDeque<u8>,
 }
@@ -33,7 +33,7 @@ struct Ends {
 /// The most of a stream's end that is held, as much as of its beginning.
 const TAIL: usize = limits::SPOOL_MEM - limits::ARTIFACT_INLINE_MAX;
 
-impl Ends {
+impl StreamEnds {
     fn push(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(TAIL)..];
         let over = (self.tail.len() + bytes.len()).saturating_sub(TAIL);
@@ -70,11 +70,11 @@ struct Capture {
     tenant: TenantId,
     /// Someone may look at it while it runs.
     watched: bool,
-    live: Live,
+    live: StreamNotifier,
 }
 
 /// What was written since whoever watches was last told (tool-contract §14: commands stream).
-struct Live {
+struct StreamNotifier {
     words: Arc<Words>,
     pending: Vec<u8>,
     told: Option<Instant>,
@@ -88,7 +88,7 @@ const LIVE_EVERY: Duration = Duration::from_millis(100);
 /// have begun: with the shapes of a long key that is several lines.
 const LIVE_QUIET: Duration = Duration::from_millis(300);
 
-impl Live {
+impl StreamNotifier {
     /// Takes in what was masked. Of more than one delta holds only the end counts.
     fn take(&mut self, name: &str, clean: &[u8]) {
         if !self.words.is_watched() {
@@ -161,7 +161,7 @@ impl Capture {
                 writer.write(held)?;
                 writer.write(bytes)?;
                 let ends = self.watched.then(|| {
-                    let mut ends = Ends { head: std::mem::take(held), tail: VecDeque::new() };
+                    let mut ends = StreamEnds { head: std::mem::take(held), tail: VecDeque::new() };
                     ends.push(bytes);
                     ends
                 });
@@ -238,7 +238,7 @@ impl SpoolSink for Sink {
 }
 
 /// A stream as it was when the invocation ended.
-pub(crate) struct Captured {
+pub(crate) struct CapturedStream {
     pub(crate) name: String,
     pub(crate) total: u64,
     pub(crate) kept: u64,
@@ -248,11 +248,11 @@ pub(crate) struct Captured {
 
 pub(crate) enum CapturedBytes {
     Inline(Arc<Vec<u8>>),
-    Stored(Stored),
+    Stored(StoredBlob),
     Lost(String),
 }
 
-impl Captured {
+impl CapturedStream {
     pub(crate) fn window(&self) -> Option<Arc<dyn Window>> {
         match &self.bytes {
             CapturedBytes::Inline(bytes) => Some(Arc::clone(bytes) as Arc<dyn Window>),
@@ -304,7 +304,7 @@ impl Streams {
     }
 
     /// Ends every stream and makes the large ones durable. Blocks on the disk.
-    pub(crate) fn collect(&self) -> Vec<Captured> {
+    pub(crate) fn collect(&self) -> Vec<CapturedStream> {
         let captures = std::mem::take(&mut *self.captures());
         captures.iter().map(|capture| collect(&mut lock(capture))).collect()
     }
@@ -331,14 +331,14 @@ impl Streams {
             artifacts: Arc::clone(&self.artifacts),
             tenant: self.tenant,
             watched: self.watched,
-            live: Live { words: Arc::clone(&self.words), pending: Vec::new(), told: None, wrote: None },
+            live: StreamNotifier { words: Arc::clone(&self.words), pending: Vec::new(), told: None, wrote: None },
         }));
         captures.push(Arc::clone(&capture));
         Box::new(Sink(capture))
     }
 }
 
-fn collect(capture: &mut Capture) -> Captured {
+fn collect(capture: &mut Capture) -> CapturedStream {
     capture.flush_redactor();
     let bytes = match std::mem::replace(&mut capture.body, Body::Lost("the stream had ended".to_owned())) {
         Body::Inline(bytes) => CapturedBytes::Inline(Arc::new(bytes)),
@@ -349,5 +349,5 @@ fn collect(capture: &mut Capture) -> Captured {
         Body::Lost(why) => CapturedBytes::Lost(why),
     };
     let Capture { total, kept, dropped, .. } = *capture;
-    Captured { name: capture.name.clone(), total, kept, dropped, bytes }
+    CapturedStream { name: capture.name.clone(), total, kept, dropped, bytes }
 }

@@ -15,10 +15,10 @@ use serde_json::json;
 use crate::output::append_fit::fit;
 use crate::output::delivered::clip_delivered;
 use crate::output::evidence::{Evidence, Label, RetainError};
-use crate::output::handed_over::keep_handed_over;
-use crate::output::in_context::unchanged;
 use crate::output::preview::{self, Limits, Preview, Totals};
-use crate::output::spool::{Captured, CapturedBytes};
+use crate::output::shown_lines::unchanged;
+use crate::output::spool::{CapturedBytes, CapturedStream};
+use crate::output::tool_evidence::keep_handed_over;
 use crate::phases::normalize::{Settled, settle_flags, unshowable};
 use crate::phases::refuse::{ERROR_MAX, SUMMARY_MAX};
 use crate::phases::schedule::Invocation;
@@ -168,7 +168,7 @@ async fn shrink_structured(evidence: &Evidence<'_>, observed: &mut Observed, fac
 }
 
 /// One text-like part of what the model sees.
-struct Part {
+struct TextPart {
     source: String,
     window: Arc<dyn Window>,
     /// The stream it is, if its bytes are an artifact already.
@@ -178,9 +178,9 @@ struct Part {
 
 /// The model channel (R9): text parts if there is any content, else the structured value.
 struct Channel<'a> {
-    parts: Vec<Part>,
+    parts: Vec<TextPart>,
     media: Vec<(String, String, portcullis_base::ArtifactId)>,
-    streams: &'a [Captured],
+    streams: &'a [CapturedStream],
     structured: bool,
 }
 
@@ -188,14 +188,14 @@ impl<'a> Channel<'a> {
     fn of(
         content: Option<Vec<Content>>,
         observed: &Observed,
-        streams: &'a [Captured],
+        streams: &'a [CapturedStream],
         session: &SessionShared,
     ) -> Self {
         let mut channel = Self { parts: Vec::new(), media: Vec::new(), streams, structured: false };
         let Some(content) = content else {
             if let Some(structured) = observed.structured.as_ref().filter(|_| observed.structured_is_channel) {
                 channel.structured = true;
-                channel.parts.push(Part {
+                channel.parts.push(TextPart {
                     source: "output".to_owned(),
                     window: Arc::new(canonical_json(structured).unwrap_or_default().into_bytes()),
                     stream: None,
@@ -209,7 +209,7 @@ impl<'a> Channel<'a> {
                 Content::Text { text } => {
                     let text = session.gate.seen.redact_text(&text).into_owned();
                     let window: Arc<dyn Window> = Arc::new(text.into_bytes());
-                    channel.parts.push(Part { source: "output".to_owned(), window, stream: None, complete: true });
+                    channel.parts.push(TextPart { source: "output".to_owned(), window, stream: None, complete: true });
                 }
                 Content::Media { mime, artifact, name } => {
                     channel.media.push((mime, session.tidy(&name, ERROR_MAX), artifact));
@@ -219,7 +219,7 @@ impl<'a> Channel<'a> {
                     if let Some(stream) = streams.get(index)
                         && let Some(window) = stream.window()
                     {
-                        channel.parts.push(Part {
+                        channel.parts.push(TextPart {
                             source: session.tidy(&stream.name, ERROR_MAX),
                             window,
                             stream: Some(index),
@@ -235,7 +235,7 @@ impl<'a> Channel<'a> {
     fn window(&self) -> Arc<dyn Window> {
         match self.parts.as_slice() {
             [only] => Arc::clone(&only.window),
-            many => Arc::new(Joined::new(many.iter().map(|part| Arc::clone(&part.window)).collect())),
+            many => Arc::new(JoinedWindows::new(many.iter().map(|part| Arc::clone(&part.window)).collect())),
         }
     }
 
@@ -245,12 +245,12 @@ impl<'a> Channel<'a> {
 }
 
 /// Several windows one after the other, each beginning on a line of its own.
-struct Joined {
+struct JoinedWindows {
     parts: Vec<(u64, Arc<dyn Window>)>,
     len: u64,
 }
 
-impl Joined {
+impl JoinedWindows {
     fn new(windows: Vec<Arc<dyn Window>>) -> Self {
         let mut joined = Self { parts: Vec::new(), len: 0 };
         let last = windows.len().saturating_sub(1);
@@ -272,7 +272,7 @@ impl Joined {
     }
 }
 
-impl Window for Joined {
+impl Window for JoinedWindows {
     fn len(&self) -> u64 {
         self.len
     }
@@ -367,7 +367,7 @@ async fn keep_channel(
     let mime = if channel.structured { "application/json" } else { "text/plain" };
     let label = Label { id, kind, mime, lines, complete: channel.complete() };
     let stored = match channel.parts.as_slice() {
-        [Part { stream: Some(index), .. }] => match &channel.streams[*index].bytes {
+        [TextPart { stream: Some(index), .. }] => match &channel.streams[*index].bytes {
             CapturedBytes::Stored(stored) => Some(stored),
             _ => None,
         },

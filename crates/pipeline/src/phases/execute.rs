@@ -1,6 +1,6 @@
 //! Phase 5, `Invocation → RawResult`: the one place where user code runs. A panic, a timeout and a
 //! cancel end here as facts; a tool cannot forge any of them. A call that goes on in the background leaves
-//! this phase as [`Away`], still running.
+//! this phase as [`DetachedCall`], still running.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,18 +11,18 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, CatchUnwind};
 use portcullis_base::{SideEffect, limits};
-use portcullis_contract::seam::{self, ContextParts, Executed, Host as _, Reported, Reports, StopSignal};
+use portcullis_contract::seam::{self, ContextParts, Executed, Host as _, Reports, StopSignal, ToolReport};
 use portcullis_contract::{Background, Concurrency, Interrupt, StopCause, ToolContext};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::asks::midway::{Inquiry, Line, Midway, Stop, line};
-use crate::output::spool::{Captured, Streams};
+use crate::asks::midway::{Inquiry, InquirySender, Midway, Stop, line};
+use crate::output::spool::{CapturedStream, Streams};
 use crate::phases::schedule::Invocation;
 use crate::phases::step::Halt;
 use crate::sessions::session::SessionShared;
-use crate::tasks::progress::{Newest, Words, write_checkpoints};
-use crate::tasks::tool_host::{Asked, InvocationHost, WayOut};
+use crate::tasks::progress::{LatestProgress, Words, write_checkpoints};
+use crate::tasks::tool_host::{BackgroundRequest, InvocationHost, WayOut};
 
 /// How an execution ended.
 pub(crate) enum Outcome {
@@ -37,8 +37,8 @@ pub(crate) enum Outcome {
 pub(crate) struct RawResult {
     pub(crate) invocation: Invocation,
     pub(crate) outcome: Outcome,
-    pub(crate) reported: Reported,
-    pub(crate) streams: Vec<Captured>,
+    pub(crate) reported: ToolReport,
+    pub(crate) streams: Vec<CapturedStream>,
     /// Without the time it was held.
     pub(crate) duration: Duration,
     /// Why the gate stopped it midway, if it did.
@@ -46,23 +46,23 @@ pub(crate) struct RawResult {
 }
 
 /// How the phase ended.
-pub(crate) enum Ran {
+pub(crate) enum ExecutionEnd {
     Ended(Box<RawResult>),
-    Away(Box<Away>),
+    Away(Box<DetachedCall>),
 }
 
 /// A call that goes on in the background.
-pub(crate) struct Away {
+pub(crate) struct DetachedCall {
     pub(crate) invocation: Invocation,
-    pub(crate) running: Running,
+    pub(crate) running: RunningTool,
     /// It ended before anybody could see to it.
     pub(crate) ended: Option<Outcome>,
-    pub(crate) asked: Asked,
+    pub(crate) asked: BackgroundRequest,
 }
 
 /// # Errors
 /// If the log would not take a decision of the gate, and does not say either what became of it.
-pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation) -> Result<Ran, Halt> {
+pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation) -> Result<ExecutionEnd, Halt> {
     let semantics = seam::semantics(&invocation.tool);
     let (line, midway) = line(semantics.dynamic_access);
     let host = Arc::new(host(session, &invocation, line));
@@ -81,7 +81,7 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
         },
         Concurrency::Exclusive | Concurrency::Keyed => None,
     };
-    let mut running = Running::new(session, (host, midway), reports, stop);
+    let mut running = RunningTool::new(session, (host, midway), reports, stop);
     running.grace = grace(&invocation);
     if interrupted.is_cancelled() {
         // Stopped while its start was being written: it never runs.
@@ -92,7 +92,7 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
     }
     let outcome = loop {
         break match running.watch(invocation.timeout, &interrupted).await {
-            Watched::AtGate(inquiry) => {
+            ExecutionEvent::AtGate(inquiry) => {
                 // Apart: few calls come here, and all would carry what it needs.
                 if Box::pin(running.at_gate(&invocation, inquiry)).await {
                     continue;
@@ -102,11 +102,11 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
                 session.catch_up().await?;
                 ended
             }
-            Watched::Ended(outcome, None) => outcome,
-            Watched::Ended(outcome, Some(asked)) => return Ok(away(invocation, running, Some(outcome), asked)),
-            Watched::Asked(asked) => return Ok(away(invocation, running, None, asked)),
-            Watched::TimedOut => running.stopped(StopCause::Deadline).await,
-            Watched::Interrupted => {
+            ExecutionEvent::Ended(outcome, None) => outcome,
+            ExecutionEvent::Ended(outcome, Some(asked)) => return Ok(away(invocation, running, Some(outcome), asked)),
+            ExecutionEvent::Asked(asked) => return Ok(away(invocation, running, None, asked)),
+            ExecutionEvent::TimedOut => running.stopped(StopCause::Deadline).await,
+            ExecutionEvent::Interrupted => {
                 if interrupt == Interrupt::Detach
                     && !session.lost.is_cancelled()
                     && let Some(asked) = running.detach()
@@ -129,11 +129,16 @@ fn grace(invocation: &Invocation) -> Duration {
     }
 }
 
-fn away(invocation: Invocation, running: Running, ended: Option<Outcome>, asked: Asked) -> Ran {
-    Ran::Away(Box::new(Away { invocation, running, ended, asked }))
+fn away(
+    invocation: Invocation,
+    running: RunningTool,
+    ended: Option<Outcome>,
+    asked: BackgroundRequest,
+) -> ExecutionEnd {
+    ExecutionEnd::Away(Box::new(DetachedCall { invocation, running, ended, asked }))
 }
 
-fn host(session: &SessionShared, invocation: &Invocation, line: Line) -> InvocationHost {
+fn host(session: &SessionShared, invocation: &Invocation, line: InquirySender) -> InvocationHost {
     let gate = &session.gate;
     let semantics = seam::semantics(&invocation.tool);
     let artifacts = Arc::clone(&gate.artifacts);
@@ -144,7 +149,7 @@ fn host(session: &SessionShared, invocation: &Invocation, line: Line) -> Invocat
         invocation_id: invocation.id,
         redactor: Arc::clone(&gate.seen),
         // The start of an inert call is not in the log while it runs, so nothing of it can follow there.
-        newest: (semantics.stream_progress && !semantics.inert()).then(Arc::<Newest>::default),
+        newest: (semantics.stream_progress && !semantics.inert()).then(Arc::<LatestProgress>::default),
     });
     let tenant = session.key.tenant;
     InvocationHost {
@@ -177,22 +182,22 @@ fn context(
 }
 
 /// What a look at running code found.
-enum Watched {
+enum ExecutionEvent {
     /// It ended; it may have asked for the background first.
-    Ended(Outcome, Option<Asked>),
-    Asked(Asked),
+    Ended(Outcome, Option<BackgroundRequest>),
+    Asked(BackgroundRequest),
     /// It wants to know whether it may do something.
     AtGate(Inquiry),
     TimedOut,
     Interrupted,
 }
 
-type Work = CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Executed>>>;
+type ToolFuture = CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Executed>>>;
 
 /// A tool's code at work, wherever it is moved.
-pub(crate) struct Running {
+pub(crate) struct RunningTool {
     /// None before it has begun.
-    work: Option<Work>,
+    work: Option<ToolFuture>,
     checkpoints: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     no_more_checkpoints: CancellationToken,
     /// Tells the tool to stop.
@@ -209,7 +214,7 @@ pub(crate) struct Running {
     held: (Duration, Duration),
 }
 
-impl Running {
+impl RunningTool {
     fn new(
         session: &Arc<SessionShared>,
         (host, midway): (Arc<InvocationHost>, Midway),
@@ -265,7 +270,7 @@ impl Running {
     }
 
     /// Runs until something happens, at most `timeout` from its beginning, not counting what it was held.
-    async fn watch(&mut self, timeout: Duration, interrupted: &CancellationToken) -> Watched {
+    async fn watch(&mut self, timeout: Duration, interrupted: &CancellationToken) -> ExecutionEvent {
         let deadline = self.begun.0 + timeout + self.held.0;
         let Self { work, checkpoints, host, midway, .. } = self;
         let work = async {
@@ -283,15 +288,15 @@ impl Running {
         tokio::select! {
             // The interrupt first: a call that ends in the same moment has been cancelled all the same (L24).
             biased;
-            () = interrupted.cancelled() => Watched::Interrupted,
-            asked = host.way_out.asked() => Watched::Asked(asked),
-            inquiry = midway.next() => Watched::AtGate(inquiry),
-            done = work => Watched::Ended(finished(done), host.way_out.take()),
-            () = tokio::time::sleep_until(deadline) => Watched::TimedOut,
+            () = interrupted.cancelled() => ExecutionEvent::Interrupted,
+            asked = host.way_out.asked() => ExecutionEvent::Asked(asked),
+            inquiry = midway.next() => ExecutionEvent::AtGate(inquiry),
+            done = work => ExecutionEvent::Ended(finished(done), host.way_out.take()),
+            () = tokio::time::sleep_until(deadline) => ExecutionEvent::TimedOut,
             // Never: it ends only when it is told to.
-            () = checkpoints => Watched::Interrupted,
+            () = checkpoints => ExecutionEvent::Interrupted,
             // Never.
-            () = host.streams.tell_live() => Watched::Interrupted,
+            () = host.streams.tell_live() => ExecutionEvent::Interrupted,
         }
     }
 
@@ -300,11 +305,11 @@ impl Running {
         loop {
             return match self.watch(timeout, cancel).await {
                 // Its call is over, and a tool that may go on here is not declared to ask: `build` refuses both.
-                Watched::AtGate(_) => continue,
-                Watched::Ended(outcome, _) => outcome,
-                Watched::TimedOut => self.stopped(StopCause::Deadline).await,
+                ExecutionEvent::AtGate(_) => continue,
+                ExecutionEvent::Ended(outcome, _) => outcome,
+                ExecutionEvent::TimedOut => self.stopped(StopCause::Deadline).await,
                 // It asks once, and that was seen to.
-                Watched::Asked(_) | Watched::Interrupted => self.stopped(self.interrupt()).await,
+                ExecutionEvent::Asked(_) | ExecutionEvent::Interrupted => self.stopped(self.interrupt()).await,
             };
         }
     }
@@ -329,7 +334,7 @@ impl Running {
     }
 
     /// Sends it into the background, if it may go there.
-    fn detach(&self) -> Option<Asked> {
+    fn detach(&self) -> Option<BackgroundRequest> {
         self.host.background(Background::default()).ok()?;
         self.host.way_out.take()
     }
@@ -342,8 +347,8 @@ impl Running {
         self.session.gate.clock.monotonic().saturating_sub(self.begun.1).saturating_sub(self.held.1)
     }
 
-    async fn end(self, invocation: Invocation, outcome: Outcome) -> Ran {
-        Ran::Ended(Box::new(self.result(invocation, outcome).await))
+    async fn end(self, invocation: Invocation, outcome: Outcome) -> ExecutionEnd {
+        ExecutionEnd::Ended(Box::new(self.result(invocation, outcome).await))
     }
 
     /// What is left of it: its streams are collected, its code is gone.
@@ -374,7 +379,7 @@ pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
 }
 
-async fn collect(streams: Arc<Streams>) -> Vec<Captured> {
+async fn collect(streams: Arc<Streams>) -> Vec<CapturedStream> {
     if streams.is_empty() {
         return Vec::new();
     }

@@ -6,7 +6,7 @@ use portcullis_base::{Digest, IntentId, MenuId, MessageId, TurnId};
 use portcullis_event::fold::Ask;
 
 use crate::registry::menu::Turn;
-use crate::tasks::external::Arrived;
+use crate::tasks::external::ClientResult;
 
 /// What a model, or a person at a terminal, proposes. The only thing a provider adapter can make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) enum Origin {
         executor_id: Option<String>,
         ask: Option<Box<Ask>>,
         /// What the client that ran it gave back.
-        arrived: Option<Box<Arrived>>,
+        arrived: Option<Box<ClientResult>>,
     },
 }
 
@@ -60,7 +60,7 @@ impl Intent {
     }
 
     /// The result that this intent comes back with: what it did is done, whatever is decided now.
-    pub(crate) fn arrived(&self) -> Option<&Arrived> {
+    pub(crate) fn arrived(&self) -> Option<&ClientResult> {
         match &self.origin {
             Origin::Stored { arrived, .. } => arrived.as_deref(),
             Origin::Fresh => None,

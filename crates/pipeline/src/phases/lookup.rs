@@ -49,9 +49,9 @@ pub(crate) fn lookup(session: &SessionShared, intent: Intent, facts: &mut Append
 }
 
 /// What a name means, or why it means nothing here.
-type Found = Result<(ToolName, Registered), Box<Refusal>>;
+type LookupResult = Result<(ToolName, Registered), Box<Refusal>>;
 
-fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> Found {
+fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> LookupResult {
     let tool = &intent.proposal.tool;
     let live = session.gate.effective(tool, session.key.session);
     if let Origin::Stored { definition_version, executor_id, .. } = &intent.origin {
@@ -91,7 +91,7 @@ fn same_identity(
     live: Option<Registered>,
     definition_version: Option<&str>,
     executor_id: Option<&str>,
-) -> Found {
+) -> LookupResult {
     let (Some(registered), Ok(name)) = (live, tool.parse::<ToolName>()) else { return Err(stale(tool).into()) };
     let same_definition = definition_version.is_none_or(|v| v == seam::version(&registered.tool).as_str());
     let same_executor = executor_id.is_none_or(|id| id == seam::executor(&registered.tool).to_string());
@@ -141,7 +141,7 @@ const NAMED: usize = 64;
 
 /// `tool.intent` and `tool.lookup`. Sensitive values and known secrets never enter the event; the
 /// sensitive ones are sealed beside it until the intent settles, so that an approved call still runs.
-fn record(session: &SessionShared, intent: &Intent, found: &Found, facts: &mut Append) {
+fn record(session: &SessionShared, intent: &Intent, found: &LookupResult, facts: &mut Append) {
     let raw = &intent.proposal.input;
     let offered = intent.turn.as_ref().and_then(|turn| turn.offer.entries.get(intent.proposal.tool.as_str()));
     // By every schema that may speak of it: a refused call holds the same values as one that runs.

@@ -12,12 +12,12 @@ use serde_json::Value;
 use crate::sessions::session::SessionShared;
 
 /// What must not be written of one call: the secrets of the runtime and the call's own sensitive values.
-pub(crate) struct Names {
+pub(crate) struct CallRedactor {
     known: std::sync::Arc<Redactor>,
     own: Redactor,
 }
 
-impl Names {
+impl CallRedactor {
     pub(crate) fn of(session: &SessionShared, tool: &Tool, input: &Decoded) -> Self {
         let mut input = input.value().clone();
         let taken = redact_sensitive(seam::input_schema(tool), &mut input);
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn l42_l69_a_key_with_a_secret_becomes_the_folder_above_it() {
         let known = std::sync::Arc::new(Redactor::new(["hunter2-known", "a/secret/path"]).expect("a redactor"));
-        let names = Names { known, own: Redactor::new(["hunter2-own"]).expect("a redactor") };
+        let names = CallRedactor { known, own: Redactor::new(["hunter2-own"]).expect("a redactor") };
         for (key, wide) in [
             ("fs:/repo/plain", "fs:/repo/plain"),
             ("fs:/repo/hunter2-known/x", "fs:/repo"),

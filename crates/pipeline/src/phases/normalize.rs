@@ -5,14 +5,14 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use portcullis_base::{Code, EffectRule, IncidentId, Phase, Recorded, Retry, SideEffect, SideEffectState, SideEffects};
-use portcullis_contract::seam::{self, FailureParts, Kept};
+use portcullis_contract::seam::{self, FailureParts, KeptEvidence};
 use portcullis_contract::{Content, ShellFact, UserText};
-use portcullis_event::facts::{Capture, Completed, Exit};
+use portcullis_event::facts::{Capture, Exit, InvocationCompleted};
 use portcullis_event::{EventBody as _, Observed, Permission, SandboxFact};
 use serde_json::Value;
 
 use crate::asks::midway::Stop;
-use crate::output::spool::Captured;
+use crate::output::spool::CapturedStream;
 use crate::phases::execute::{Outcome, RawResult, words};
 use crate::phases::refuse::{ERROR_MAX, Refusal, SUMMARY_MAX, blank, tidy_permission};
 use crate::phases::schedule::Invocation;
@@ -26,8 +26,8 @@ pub(crate) struct Settled {
     pub(crate) observed: Observed,
     /// What the model is to see, whole. `None`: the structured value is its channel (R9).
     pub(crate) content: Option<Vec<Content>>,
-    pub(crate) streams: Vec<Captured>,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) streams: Vec<CapturedStream>,
+    pub(crate) kept: Vec<KeptEvidence>,
     /// Pieces of evidence over the limit, which were not taken.
     pub(crate) refused: usize,
     /// What became of the session's shell. It stands however the call ended.
@@ -35,7 +35,7 @@ pub(crate) struct Settled {
 }
 
 /// What an outcome means, before views are made of it.
-struct Meaning {
+struct OutcomeMeaning {
     exit: Exit,
     code: Code,
     phase: Phase,
@@ -79,7 +79,7 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     names.mask_effects(&mut side_effects);
     let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let intent = &invocation.authorized.validated.visible.intent;
-    let completed = Completed {
+    let completed = InvocationCompleted {
         invocation_id: invocation.id,
         intent_id: intent.id,
         exit: meaning.exit,
@@ -148,8 +148,8 @@ fn sandbox_fact(session: &SessionShared, invocation: &Invocation) -> Option<Sand
     Some(SandboxFact { profile: profile.to_owned(), network: isolated.network })
 }
 
-fn meaning(outcome: Outcome, invocation: &Invocation) -> Meaning {
-    let base = |exit, code: Code, summary: String| Meaning {
+fn meaning(outcome: Outcome, invocation: &Invocation) -> OutcomeMeaning {
+    let base = |exit, code: Code, summary: String| OutcomeMeaning {
         exit,
         code,
         phase: code.row().phases[0],
@@ -159,17 +159,20 @@ fn meaning(outcome: Outcome, invocation: &Invocation) -> Meaning {
         defect: None,
     };
     match outcome {
-        Outcome::Done(Ok(Ok(output))) => Meaning { output: Some(output), ..base(Exit::Ok, Code::Ok, String::new()) },
+        Outcome::Done(Ok(Ok(output))) => {
+            OutcomeMeaning { output: Some(output), ..base(Exit::Ok, Code::Ok, String::new()) }
+        }
         Outcome::Done(Ok(Err(misfit))) => base(Exit::Ok, Code::OutputInvalid, misfit),
         Outcome::Done(Err(failure)) => {
             let parts = seam::failure_parts(failure);
             let phase = if parts.code == Code::MediaRejected { Phase::Bound } else { Phase::Execute };
             let summary = parts.message.clone();
-            Meaning { phase, failure: Some(parts), ..base(Exit::Error, Code::ToolFailure, summary) }.with_failure_code()
+            OutcomeMeaning { phase, failure: Some(parts), ..base(Exit::Error, Code::ToolFailure, summary) }
+                .with_failure_code()
         }
         Outcome::Panicked(text) => {
             let summary = "the tool broke; the incident is recorded for an operator".to_owned();
-            Meaning { defect: Some(text), ..base(Exit::Error, Code::InternalError, summary) }
+            OutcomeMeaning { defect: Some(text), ..base(Exit::Error, Code::InternalError, summary) }
         }
         Outcome::TimedOut => {
             let text = format!("stopped after its timeout of {} ms", invocation.timeout.as_millis());
@@ -179,7 +182,7 @@ fn meaning(outcome: Outcome, invocation: &Invocation) -> Meaning {
     }
 }
 
-impl Meaning {
+impl OutcomeMeaning {
     /// Once the gate has stopped a call its word is what is observed, whatever the call returned (L25). How its code
     /// ended stays as it was: that is a fact.
     fn stopped(&mut self, session: &SessionShared, refusal: Refusal, permission: &mut Permission) {
@@ -289,10 +292,14 @@ fn record_defect(session: &SessionShared, facts: &mut Append, text: &str) {
 
 /// Changes the `completed` of the call at hand, which is written but not yet durable: it and the
 /// observation must say the same.
-pub(crate) fn amend_completed(session: &SessionShared, facts: &mut Append, amend: impl FnOnce(&mut Completed)) {
-    let kind = Completed::KIND;
+pub(crate) fn amend_completed(
+    session: &SessionShared,
+    facts: &mut Append,
+    amend: impl FnOnce(&mut InvocationCompleted),
+) {
+    let kind = InvocationCompleted::KIND;
     if let Some(draft) = facts.events.iter_mut().rfind(|draft| draft.kind == kind)
-        && let Ok(mut completed) = serde_json::from_str::<Completed>(&draft.payload)
+        && let Ok(mut completed) = serde_json::from_str::<InvocationCompleted>(&draft.payload)
     {
         amend(&mut completed);
         *draft = session.redraft(draft, &completed);
@@ -320,7 +327,7 @@ pub(crate) fn settle_flags(session: &SessionShared, observed: &mut Observed, rea
     }
 }
 
-fn capture_fact(session: &SessionShared, stream: &Captured) -> Capture {
+fn capture_fact(session: &SessionShared, stream: &CapturedStream) -> Capture {
     Capture {
         stream: session.tidy(&stream.name, ERROR_MAX),
         total_bytes: stream.total,
@@ -330,7 +337,7 @@ fn capture_fact(session: &SessionShared, stream: &Captured) -> Capture {
 }
 
 /// What a failed, stopped or broken call wrote before it ended is shown as for a success (L45).
-fn streams_as_content(streams: &[Captured]) -> Option<Vec<Content>> {
+fn streams_as_content(streams: &[CapturedStream]) -> Option<Vec<Content>> {
     let parts: Vec<Content> = (0u32..)
         .zip(streams)
         .filter(|(_, stream)| stream.kept > 0)

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use portcullis_base::{AskId, Code};
-use portcullis_contract::{AccessRequest, Around, DefaultPolicy, Prepared, seam};
-use portcullis_event::facts::{AskClosed, Closing, Decided, Verdict};
+use portcullis_contract::{AccessRequest, DefaultPolicy, Prepared, SurroundingFacts, seam};
+use portcullis_event::facts::{AskClosed, Closing, PermissionDecided, Verdict};
 use portcullis_event::{AskState, Permission, fold};
 use portcullis_policy::{Allow, Ask, Asker, Decision, Deny, Policy};
 
-use crate::asks::ask::{self, Question};
+use crate::asks::ask::{self, PermissionQuestion};
 use crate::asks::binding as bound;
 use crate::asks::grants;
-use crate::asks::rule_requests::Weighed;
+use crate::asks::rule_requests::DecisionSubject;
 use crate::gate::Approvals;
 use crate::output::evidence::no_room;
 use crate::phases::intent::Intent;
@@ -58,13 +58,15 @@ pub(crate) async fn permission(
     }
     match decision {
         Decision::Allow(allow) => {
-            let permission = allowed(session, &Question::of(&validated), allow, facts);
+            let permission = allowed(session, &PermissionQuestion::of(&validated), allow, facts);
             Step::Next(Authorized { validated, permission })
         }
-        Decision::Deny(deny) => {
-            Denied::late(deny, session, &Question::of(&validated)).refuse(session, &validated.visible, facts)
-        }
-        Decision::Ask(ask) => match raise(session, &Question::of(&validated), ask, &policy, facts).await {
+        Decision::Deny(deny) => RuleDenial::late(deny, session, &PermissionQuestion::of(&validated)).refuse(
+            session,
+            &validated.visible,
+            facts,
+        ),
+        Decision::Ask(ask) => match raise(session, &PermissionQuestion::of(&validated), ask, &policy, facts).await {
             Ok(ask) => Step::Parked(ask),
             Err(refusal) => Step::Refused(refuse(session, &validated.visible.intent, refusal)),
         },
@@ -72,11 +74,11 @@ pub(crate) async fn permission(
 }
 
 /// What a person is shown of a call besides its input, made by the tool's own code.
-async fn look(prepared: &Prepared) -> Result<Around, Box<dyn Any + Send>> {
+async fn look(prepared: &Prepared) -> Result<SurroundingFacts, Box<dyn Any + Send>> {
     guarded(|| prepared.diff.as_ref().map(|diff| diff.text().len()))?;
     match &prepared.around {
         Some(surroundings) => AssertUnwindSafe(async { surroundings.look().await }).catch_unwind().await,
-        None => Ok(Around::default()),
+        None => Ok(SurroundingFacts::default()),
     }
 }
 
@@ -103,7 +105,7 @@ pub(crate) async fn weigh(
 /// Records an allow by rules and grants.
 pub(crate) fn allowed(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     allow: Allow,
     facts: &mut Append,
 ) -> Permission {
@@ -121,11 +123,15 @@ pub(crate) fn allowed(
 }
 
 /// The deny pre-check of R5: deny rules only, by resolved names, before any content is opened (L37).
-pub(crate) fn precheck_denies(session: &SessionShared, visible: &Visible, access: &[AccessRequest]) -> Option<Denied> {
+pub(crate) fn precheck_denies(
+    session: &SessionShared,
+    visible: &Visible,
+    access: &[AccessRequest],
+) -> Option<RuleDenial> {
     let policy = session.gate.policy();
     let asker = asker(session, visible);
-    let weighed = || Weighed::of(session, access, asker.default);
-    policy.denies(access, &asker).map(|deny| Denied { deny, precheck: true, weighed: weighed() })
+    let weighed = || DecisionSubject::of(session, access, asker.default);
+    policy.denies(access, &asker).map(|deny| RuleDenial { deny, precheck: true, weighed: weighed() })
 }
 
 fn asker<'a>(session: &'a SessionShared, visible: &Visible) -> Asker<'a> {
@@ -144,13 +150,13 @@ fn default_policy(visible: &Visible) -> DefaultPolicy {
 }
 
 /// A deny by rule, before or after runtime validation.
-pub(crate) struct Denied {
+pub(crate) struct RuleDenial {
     deny: Deny,
     precheck: bool,
-    weighed: Weighed,
+    weighed: DecisionSubject,
 }
 
-impl Denied {
+impl RuleDenial {
     pub(crate) fn refuse<T>(self, session: &SessionShared, visible: &Visible, facts: &mut Append) -> Step<T> {
         // A re-admitted intent has its `tool.permission` already; the void of its ask says what happened.
         if visible.intent.is_fresh() {
@@ -161,13 +167,13 @@ impl Denied {
     }
 
     /// Found when everything that is asked was decided.
-    pub(crate) fn late(deny: Deny, session: &SessionShared, question: &Question<'_>) -> Self {
-        let weighed = Weighed::of(session, question.access, default_policy(&question.validated.visible));
+    pub(crate) fn late(deny: Deny, session: &SessionShared, question: &PermissionQuestion<'_>) -> Self {
+        let weighed = DecisionSubject::of(session, question.access, default_policy(&question.validated.visible));
         Self { deny, precheck: false, weighed }
     }
 
     pub(crate) fn note(&self, session: &SessionShared, intent: &Intent, facts: &mut Append) {
-        let fact = Decided {
+        let fact = PermissionDecided {
             intent_id: intent.id,
             decision: Verdict::Deny,
             reason: session.tidy(&self.deny.reason, SUMMARY_MAX),
@@ -201,7 +207,7 @@ impl Denied {
 
 fn decided(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     decision: Verdict,
     reason: &str,
     policy_ids: &[String],
@@ -210,8 +216,9 @@ fn decided(
 ) {
     let visible = &question.validated.visible;
     let intent = &visible.intent;
-    let Weighed { resources, partial, default_policy } = Weighed::of(session, question.access, default_policy(visible));
-    let fact = Decided {
+    let DecisionSubject { resources, partial, default_policy } =
+        DecisionSubject::of(session, question.access, default_policy(visible));
+    let fact = PermissionDecided {
         intent_id: intent.id,
         decision,
         reason: session.tidy(reason, SUMMARY_MAX),
@@ -228,7 +235,7 @@ fn decided(
 /// Records that a person must say, and asks if anybody can be asked.
 pub(crate) async fn raise(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     ask: Ask,
     policy: &Policy,
     facts: &mut Append,
@@ -309,12 +316,16 @@ fn answered(
 ) -> Step<Authorized> {
     let intent = &validated.visible.intent;
     if let Decision::Deny(deny) = decision {
-        return Denied::late(deny, session, &Question::of(&validated)).refuse(session, &validated.visible, facts);
+        return RuleDenial::late(deny, session, &PermissionQuestion::of(&validated)).refuse(
+            session,
+            &validated.visible,
+            facts,
+        );
     }
     if !allows(ask) {
         return Step::Refused(refuse(session, intent, unanswered_or_denied(ask)));
     }
-    if let Some(refusal) = difference(session, &Question::of(&validated), ask, policy) {
+    if let Some(refusal) = difference(session, &PermissionQuestion::of(&validated), ask, policy) {
         return Step::Refused(refuse_and_void(session, intent, refusal, facts));
     }
     let permission = Permission {
@@ -331,7 +342,7 @@ fn answered(
 /// Why an approval does not count for `question` any more: it was given for something else.
 pub(crate) fn difference(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     ask: &fold::Ask,
     policy: &Policy,
 ) -> Option<Refusal> {

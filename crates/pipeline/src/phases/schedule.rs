@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use portcullis_base::{Code, InvocationId, MessageId, SessionId, limits};
 use portcullis_contract::{Concurrency, Tool, seam};
-use portcullis_event::facts::{Plan, Scheduled, Started};
+use portcullis_event::facts::{InvocationStarted, Plan, Scheduled};
 use portcullis_store::{LockKey, StoreError};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::output::evidence::no_room;
-use crate::output::quota::Reserved;
+use crate::output::quota::QuotaReservation;
 use crate::phases::lookup::stale;
-use crate::phases::masked_names::Names;
+use crate::phases::masked_names::CallRedactor;
 use crate::phases::permission::{Authorized, changed_meanwhile};
 use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse_and_void};
 use crate::phases::step::{Halt, Step};
 use crate::phases::validate::{broken, guarded};
 use crate::sessions::append::Append;
 use crate::sessions::key_queue::KeyHold;
-use crate::sessions::running_calls::Working;
+use crate::sessions::running_calls::WorkingCall;
 use crate::sessions::session::SessionShared;
 
 /// How long a call waits for a key before it is told who holds it.
@@ -53,7 +53,7 @@ pub(crate) struct Invocation {
 pub(crate) struct Slot {
     lane: Option<OwnedMutexGuard<()>>,
     keys: Option<KeyHold>,
-    working: Option<Working>,
+    working: Option<WorkingCall>,
     /// Dropped with the rest: tells a task that the observation of its call is durable, or cannot become so.
     _written: Option<oneshot::Sender<()>>,
 }
@@ -104,7 +104,7 @@ pub(crate) async fn schedule(
             }
         }
     }
-    let Planned { tool, id, timeout, warnings, keys, lane, line, .. } = planned;
+    let PlannedCall { tool, id, timeout, warnings, keys, lane, line, .. } = planned;
     let slot = Slot { lane, keys: line, working, _written: None };
     let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, keys, cancel, warnings, slot };
     Ok((facts, Step::Next(invocation)))
@@ -124,7 +124,7 @@ impl From<Refusal> for Stop {
 }
 
 /// Everything that a call has before its start is written: its turn in the lane and at its keys, and its time.
-struct Planned {
+struct PlannedCall {
     tool: Tool,
     id: InvocationId,
     timeout: Duration,
@@ -140,7 +140,7 @@ async fn plan(
     authorized: &Authorized,
     inert: bool,
     cancel: &CancellationToken,
-) -> Result<Planned, Stop> {
+) -> Result<PlannedCall, Stop> {
     let visible = &authorized.validated.visible;
     // A safe call changes nothing that another could see, whatever it costs: it stands in no line.
     let beside = inert || seam::semantics(visible.tool()).concurrency == Concurrency::Safe;
@@ -179,7 +179,7 @@ async fn plan(
     if waited && let Some(refusal) = changed_meanwhile(session, authorized).await {
         return Err(refusal.into());
     }
-    Ok(Planned { tool, id, timeout, warnings, keys, lane, line, queue_pos })
+    Ok(PlannedCall { tool, id, timeout, warnings, keys, lane, line, queue_pos })
 }
 
 /// This session's turn to touch the world, and whether it was waited for; none if it runs beside others, or is cancelled
@@ -264,7 +264,7 @@ async fn commit_a(
     loop {
         match session.try_commit(commit.clone()).await {
             Ok(()) => {
-                reserved.into_iter().for_each(Reserved::record);
+                reserved.into_iter().for_each(QuotaReservation::record);
                 return Ok(Ok(()));
             }
             Err(StoreError::LockHeld { key, session: holder, until }) => {
@@ -300,7 +300,7 @@ async fn commit_a(
 /// The facts of a commit that never happened, without the start that never came.
 fn take_back(
     commit: &mut portcullis_store::Commit,
-    reserved: Vec<Reserved>,
+    reserved: Vec<QuotaReservation>,
     calls: Vec<(MessageId, String)>,
 ) -> Append {
     let mut facts = Append::new();
@@ -319,7 +319,7 @@ fn take_back(
     facts
 }
 
-fn keys(concurrency: Concurrency, inert: bool, authorized: &Authorized, names: &Names) -> Vec<String> {
+fn keys(concurrency: Concurrency, inert: bool, authorized: &Authorized, names: &CallRedactor) -> Vec<String> {
     let mut keys = match concurrency {
         // Files are written by rename, so a read never sees half a write: inert calls take none (tool-contract §14).
         _ if inert => Vec::new(),
@@ -342,8 +342,8 @@ fn timeout(tool: &Tool, authorized: &Authorized) -> (Duration, Vec<String>) {
     (Duration::from_millis(granted), warnings.into_iter().collect())
 }
 
-fn note_start(session: &SessionShared, authorized: &Authorized, planned: &Planned, facts: &mut Append) {
-    let Planned { tool, id, timeout, keys, queue_pos, .. } = planned;
+fn note_start(session: &SessionShared, authorized: &Authorized, planned: &PlannedCall, facts: &mut Append) {
+    let PlannedCall { tool, id, timeout, keys, queue_pos, .. } = planned;
     let intent = &authorized.validated.visible.intent;
     let semantics = seam::semantics(tool);
     let concurrency = match semantics.concurrency {
@@ -355,7 +355,7 @@ fn note_start(session: &SessionShared, authorized: &Authorized, planned: &Planne
     let plan = Plan { invocation_id: *id, concurrency: concurrency.to_owned(), timeout_ms };
     let keys = keys.iter().map(|lock| lock.key.clone()).collect();
     session.note(facts, intent.turn_id, &Scheduled { intent_id: intent.id, plan, queue_pos: *queue_pos, keys });
-    let started = Started {
+    let started = InvocationStarted {
         invocation_id: *id,
         intent_id: intent.id,
         executor_id: seam::executor(tool).to_string(),

@@ -16,7 +16,7 @@ const KEPT_OF_OVERSIZED: usize = 1_024;
 const GROWTH: usize = 8;
 
 /// An input as an event holds it.
-pub(crate) struct Written {
+pub(crate) struct StoredInput {
     pub(crate) value: Value,
     /// Whether the proposed input can be had back from `value`. Refused text needs no way back.
     pub(crate) exact: bool,
@@ -24,9 +24,9 @@ pub(crate) struct Written {
 
 /// Masks `raw` by every schema that may speak of it and by the known secrets, and cuts it to size: escaped,
 /// because that is how it is written (a control character is six bytes there).
-pub(crate) fn written(raw: &str, schemas: &[&Value], redactor: &Redactor) -> Written {
+pub(crate) fn written(raw: &str, schemas: &[&Value], redactor: &Redactor) -> StoredInput {
     let Some(mut value) = parsed(raw) else {
-        return Written { value: Value::String(text(raw, schemas, redactor)), exact: true };
+        return StoredInput { value: Value::String(text(raw, schemas, redactor)), exact: true };
     };
     let proposed = value.clone();
     for schema in schemas {
@@ -35,13 +35,13 @@ pub(crate) fn written(raw: &str, schemas: &[&Value], redactor: &Redactor) -> Wri
     redactor.redact_value(&mut value);
     let exact = value == proposed && !holds_float(&value);
     if raw.len() <= limits::INPUT_MAX / GROWTH {
-        return Written { value, exact };
+        return StoredInput { value, exact };
     }
     let escaped = value.to_string();
     if escaped.len() <= limits::INPUT_MAX {
-        return Written { value, exact };
+        return StoredInput { value, exact };
     }
-    Written { value: Value::String(head(&escaped, raw.len())), exact: false }
+    StoredInput { value: Value::String(head(&escaped, raw.len())), exact: false }
 }
 
 /// Text that is no input: it is refused, so its beginning is enough to know it by.
@@ -91,7 +91,7 @@ pub fn input_hash(input: &str) -> Digest {
 mod tests {
     use super::*;
 
-    fn of(raw: &str) -> Written {
+    fn of(raw: &str) -> StoredInput {
         written(raw, &[], &Redactor::none())
     }
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use portcullis_base::{Code, IncidentId, Phase, Reason};
 use portcullis_contract::seam::{self, Decoded};
-use portcullis_contract::{AccessRequest, Around, Caller, InputFault, Precondition, Prepared, Resolved};
+use portcullis_contract::{AccessRequest, Caller, InputFault, Precondition, Prepared, Resolved, SurroundingFacts};
 use portcullis_event::Observed;
-use portcullis_event::facts::{Checked, InputError, Stage};
+use portcullis_event::facts::{InputError, InputValidated, Stage};
 
 use crate::phases::execute::words;
 use crate::phases::lookup::Visible;
-use crate::phases::masked_names::Names;
+use crate::phases::masked_names::CallRedactor;
 use crate::phases::permission::precheck_denies;
 use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse_and_void, tidy_error};
 use crate::phases::step::Step;
@@ -32,9 +32,9 @@ pub(crate) struct Validated {
     pub(crate) access: Vec<AccessRequest>,
     pub(crate) prepared: Prepared,
     /// What else decides what it does. Looked for only where somebody is or was asked.
-    pub(crate) around: Around,
+    pub(crate) around: SurroundingFacts,
     pub(crate) caller: Arc<Caller>,
-    pub(crate) names: Names,
+    pub(crate) names: CallRedactor,
 }
 
 pub(crate) async fn validate(session: &SessionShared, mut visible: Visible, facts: &mut Append) -> Step<Validated> {
@@ -88,14 +88,14 @@ pub(crate) async fn validate(session: &SessionShared, mut visible: Visible, fact
         Err(panic) => Step::Refused(broken(session, &visible, &*panic, facts)),
         Ok(Ok(prepared)) => {
             checked(session, &visible, stage(Stage::Runtime), &resolved, facts);
-            let names = Names::of(session, visible.tool(), &input);
+            let names = CallRedactor::of(session, visible.tool(), &input);
             Step::Next(Validated {
                 visible,
                 input,
                 resolved,
                 access,
                 prepared,
-                around: Around::default(),
+                around: SurroundingFacts::default(),
                 caller,
                 names,
             })
@@ -121,7 +121,7 @@ pub(crate) fn broken(
     let message = session.tidy(&text, SUMMARY_MAX);
     let errors = vec![InputError { path: String::new(), rule: Code::InternalError.as_str().to_owned(), message }];
     let stage = if visible.intent.is_fresh() { Stage::Runtime } else { Stage::Recheck };
-    let fact = Checked { intent_id: visible.intent.id, stage, ok: false, errors, resolved: Vec::new() };
+    let fact = InputValidated { intent_id: visible.intent.id, stage, ok: false, errors, resolved: Vec::new() };
     session.note(facts, visible.intent.turn_id, &fact);
     let summary = "the tool broke before it started; the incident is recorded for an operator";
     let mut refusal = Refusal::new(Code::InternalError, summary);
@@ -138,7 +138,7 @@ fn checked(session: &SessionShared, visible: &Visible, stage: Stage, resolved: &
     if resolved.resources.len() > RESOLVED_SHOWN {
         names.push(format!("… ({} in all)", resolved.resources.len()));
     }
-    let fact = Checked { intent_id: visible.intent.id, stage, ok: true, errors: Vec::new(), resolved: names };
+    let fact = InputValidated { intent_id: visible.intent.id, stage, ok: true, errors: Vec::new(), resolved: names };
     session.note(facts, visible.intent.turn_id, &fact);
 }
 
@@ -156,7 +156,7 @@ fn invalid(
         refusal.errors.clone()
     };
     let errors = errors.into_iter().map(|error| tidy_error(session, error)).collect();
-    let fact = Checked { intent_id: visible.intent.id, stage, ok: false, errors, resolved: Vec::new() };
+    let fact = InputValidated { intent_id: visible.intent.id, stage, ok: false, errors, resolved: Vec::new() };
     session.note(facts, visible.intent.turn_id, &fact);
     Step::Refused(refuse_and_void(session, &visible.intent, refusal, facts))
 }

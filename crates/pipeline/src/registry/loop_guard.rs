@@ -48,12 +48,12 @@ struct Inner {
     /// Calls on their way, by what makes them equal.
     under_way: HashMap<IntentId, Digest>,
     /// The last calls and how each ended, newest last; at most [`KEPT`].
-    recent: VecDeque<Made>,
+    recent: VecDeque<PastCall>,
 }
 
 /// A call and how it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Made {
+struct PastCall {
     call: Digest,
     seen: Digest,
 }
@@ -62,7 +62,7 @@ struct Made {
 const KEPT: usize = limits::LOOP_CYCLE * limits::LOOP_STOP as usize;
 
 impl Inner {
-    fn remember(&mut self, made: Made) {
+    fn remember(&mut self, made: PastCall) {
         self.recent.push_back(made);
         if self.recent.len() > KEPT {
             self.recent.pop_front();
@@ -77,7 +77,7 @@ impl Inner {
     }
 
     /// The cycle in which `call` would be made once more: what it was before, and how often it was made.
-    fn again(&self, call: Digest) -> Option<(Made, u32)> {
+    fn again(&self, call: Digest) -> Option<(PastCall, u32)> {
         let cycles = 1..=limits::LOOP_CYCLE.min(self.recent.len());
         let next = cycles.filter_map(|length| {
             let before = self.recent[self.recent.len() - length];
@@ -118,7 +118,7 @@ impl LoopGuard {
             // Not an end of the call itself: what it repeats stays as it was.
             return;
         }
-        inner.remember(Made { call, seen: end_of(observed) });
+        inner.remember(PastCall { call, seen: end_of(observed) });
         let cycles = 1..=limits::LOOP_CYCLE.min(inner.recent.len());
         let count = cycles.map(|length| inner.rounds(length)).max().unwrap_or_default();
         if count >= limits::LOOP_WARN {

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use portcullis_base::{Digest, MenuId, Reason, RegistrationId, TurnId, limits};
 use portcullis_contract::{DefinitionVersion, ExecutorId, ToolDefinition, ToolName, seam};
-use portcullis_event::facts::Hidden;
+use portcullis_event::facts::HiddenTool;
 use serde::Serialize;
 
-use crate::output::in_context::InContext;
+use crate::output::shown_lines::InContext;
 use crate::registry::registrations::{Placement, Registered};
 
 /// One tool that is offered.
@@ -25,7 +25,7 @@ pub struct MenuEntry {
 #[derive(Debug)]
 pub struct Offer {
     pub(crate) entries: BTreeMap<ToolName, MenuEntry>,
-    pub(crate) hidden: Vec<Hidden>,
+    pub(crate) hidden: Vec<HiddenTool>,
     /// What is stored, once per content: names, definitions and durable identities. Registration
     /// ids are not in it, they die with the process (tool-contract 8.1).
     pub(crate) body: String,
@@ -33,7 +33,7 @@ pub struct Offer {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct MenuLine<'a> {
     name: &'a ToolName,
     definition_version: &'a DefinitionVersion,
     executor_id: &'a ExecutorId,
@@ -54,7 +54,7 @@ impl Offer {
             });
             let reason = if stronger_twin { Some(Reason::CaseConflict) } else { refused(name) };
             if let Some(reason) = reason {
-                hidden.push(Hidden { name: name.to_string(), reason: reason.into() });
+                hidden.push(HiddenTool { name: name.to_string(), reason: reason.into() });
                 continue;
             }
             let entry = MenuEntry {
@@ -64,9 +64,9 @@ impl Offer {
             };
             entries.insert(name.clone(), entry);
         }
-        let lines: Vec<Line<'_>> = entries
+        let lines: Vec<MenuLine<'_>> = entries
             .iter()
-            .map(|(name, entry)| Line {
+            .map(|(name, entry)| MenuLine {
                 name,
                 definition_version: &entry.definition.version,
                 executor_id: &entry.executor_id,
@@ -93,7 +93,7 @@ impl Offer {
 
     /// The tools that are not, and why.
     #[must_use]
-    pub fn hidden(&self) -> &[Hidden] {
+    pub fn hidden(&self) -> &[HiddenTool] {
         &self.hidden
     }
 }

@@ -17,15 +17,15 @@ const SESSIONS: usize = 1_024;
 const SHARED: usize = 16;
 
 /// What an offer is made of: each tool, where it comes from, and why it is not to be seen.
-type Parts = Vec<(ToolName, RegistrationId, Placement, Option<Reason>)>;
+type OfferParts = Vec<(ToolName, RegistrationId, Placement, Option<Reason>)>;
 
 #[derive(Default)]
-pub(crate) struct Offers(Mutex<Remembered>);
+pub(crate) struct Offers(Mutex<OfferCache>);
 
 #[derive(Default)]
-struct Remembered {
+struct OfferCache {
     sessions: HashMap<SessionId, (State, Arc<Offer>)>,
-    shared: Vec<(Parts, Arc<Offer>)>,
+    shared: Vec<(OfferParts, Arc<Offer>)>,
 }
 
 /// Changes whenever an offer might: the registry's generation and the policy's revision.
@@ -51,7 +51,7 @@ impl Offers {
             return Arc::clone(offer);
         }
         let winners = winners();
-        let parts: Parts =
+        let parts: OfferParts =
             winners.iter().map(|(name, (place, tool))| (name.clone(), tool.id, *place, refused(name))).collect();
         let known = remembered.shared.iter().find(|(known, _)| *known == parts).map(|(_, offer)| Arc::clone(offer));
         let offer = known.unwrap_or_else(|| {

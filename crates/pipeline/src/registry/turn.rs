@@ -7,7 +7,7 @@ use portcullis_event::facts::MenuFrozen;
 use portcullis_store::Blob;
 
 use crate::gate::Gate;
-use crate::output::in_context::InContext;
+use crate::output::shown_lines::InContext;
 use crate::registry::menu::Turn;
 use crate::sessions::append::Append;
 use crate::sessions::session::Session;

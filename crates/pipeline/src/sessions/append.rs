@@ -8,7 +8,7 @@ use portcullis_base::{AppendId, IntentId, MessageId, WorkerId, limits};
 use portcullis_event::{Body, Draft};
 use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, OutboxEntry, RecordWrite, SessionKey};
 
-use crate::output::quota::Reserved;
+use crate::output::quota::QuotaReservation;
 use crate::phases::schedule::Slot;
 
 /// Facts that are not durable yet.
@@ -22,7 +22,7 @@ pub struct Append {
     pub(crate) blobs: Vec<Blob>,
     pub(crate) artifacts: Vec<ArtifactRow>,
     /// Room of the quota for those, until their rows are durable.
-    pub(crate) reserved: Vec<Reserved>,
+    pub(crate) reserved: Vec<QuotaReservation>,
     pub(crate) sealed: Vec<(IntentId, Vec<u8>)>,
     pub(crate) records: Vec<RecordWrite>,
     /// What goes to other logs once these are durable.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use portcullis_base::{
     AskId, Code, IntentId, Phase, Reason, Recorded, SessionId, SideEffects, TenantId, TurnId, WorkerId,
 };
-use portcullis_event::facts::{Checked, Closing, InputConsumed, InputError, Recovered, Stage};
+use portcullis_event::facts::{CallRecovered, Closing, InputConsumed, InputError, InputValidated, Stage};
 use portcullis_event::{AskState, IntentState, Observed, fold};
 use portcullis_secret::{Aad, Sealed};
-use portcullis_store::{Before, HostLiveness, LockKey, StoreError};
+use portcullis_store::{HostLiveness, LockKey, PreviousLease, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::start;
@@ -26,7 +26,7 @@ use crate::phases::step::Halt;
 use crate::phases::stored_input::input_hash;
 use crate::sessions::append::Append;
 use crate::sessions::session::{Session, SessionShared};
-use crate::tasks::external::Arrived;
+use crate::tasks::external::ClientResult;
 
 /// An intent that attending moved on.
 #[derive(Debug)]
@@ -209,7 +209,7 @@ impl Session {
         &self,
         intent: &fold::Intent,
         ask: Option<fold::Ask>,
-        result: Arrived,
+        result: ClientResult,
     ) -> Result<Disposition, Halt> {
         let Some(input) = self.stored_input(intent).await? else { return self.settle_unopened(intent).await };
         let mut back = stored(intent, input, ask);
@@ -245,8 +245,13 @@ impl Session {
         let rule = Reason::ContextUnavailable.as_str().to_owned();
         let errors = vec![InputError { path: String::new(), rule, message: text.to_owned() }];
         let mut facts = Append::new();
-        let checked =
-            Checked { intent_id: intent.intent_id, stage: Stage::Recheck, ok: false, errors, resolved: Vec::new() };
+        let checked = InputValidated {
+            intent_id: intent.intent_id,
+            stage: Stage::Recheck,
+            ok: false,
+            errors,
+            resolved: Vec::new(),
+        };
         shared.note(&mut facts, entry.turn_id, &checked);
         let observed = refuse_and_void(shared, &entry, refusal, &mut facts);
         self.finish(intent, *observed, facts).await
@@ -261,7 +266,11 @@ impl Session {
         shared.void_held(&entry, &mut facts);
         if let Some(invocation_id) = intent.invocation_id {
             let decision = "outcome_unknown".to_owned();
-            shared.note(&mut facts, entry.turn_id, &Recovered { invocation_id, intent_id: intent.intent_id, decision });
+            shared.note(
+                &mut facts,
+                entry.turn_id,
+                &CallRecovered { invocation_id, intent_id: intent.intent_id, decision },
+            );
         }
         let mut observed = blank(shared, &entry, Phase::Execute, Code::OutcomeUnknown);
         observed.invocation_id = intent.invocation_id;
@@ -408,7 +417,7 @@ impl SessionShared {
     pub(crate) fn give_back(&self, keys: &[String], changing: bool, facts: &mut Append) {
         let location = self.gate.location;
         let locks = keys.iter().map(|key| LockKey { location, key: key.clone() });
-        if changing && self.lease.before == Before::RanOut {
+        if changing && self.lease.before == PreviousLease::RanOut {
             self.gate.grace.lost(keys, &*self.gate.clock);
             facts.linger.extend(locks);
         } else {

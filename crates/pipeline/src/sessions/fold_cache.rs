@@ -14,27 +14,27 @@ const KEPT: usize = 16;
 
 /// A fold, and the seq of the snapshot that the store has of it.
 #[derive(Debug, Default)]
-pub(crate) struct Folded {
+pub(crate) struct FoldedSession {
     pub(crate) state: State,
     pub(crate) snapshot_seq: u64,
 }
 
 /// The folds of the sessions that were held last, the newest last.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
-    kept: Mutex<VecDeque<(SessionKey, Folded)>>,
+pub(crate) struct FoldCache {
+    kept: Mutex<VecDeque<(SessionKey, FoldedSession)>>,
 }
 
-impl Known {
+impl FoldCache {
     /// What is known of a session. Whoever takes it gives it back.
-    pub(crate) fn take(&self, key: SessionKey) -> Option<Folded> {
+    pub(crate) fn take(&self, key: SessionKey) -> Option<FoldedSession> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|(known, _)| *known == key)?;
         kept.remove(at).map(|(_, folded)| folded)
     }
 
     /// Keeps it for whoever opens the session next. Where somebody has given back more of it already, that stays.
-    pub(crate) fn keep(&self, key: SessionKey, folded: Folded) {
+    pub(crate) fn keep(&self, key: SessionKey, folded: FoldedSession) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let known = kept.iter().position(|(known, _)| *known == key).and_then(|at| kept.remove(at));
         let newest = known.map(|(_, known)| known).filter(|known| known.state.seq > folded.state.seq).unwrap_or(folded);
@@ -55,13 +55,13 @@ mod tests {
         SessionKey { tenant: TenantId::from_u128(1), session: SessionId::from_u128(n) }
     }
 
-    fn at(seq: u64) -> Folded {
-        Folded { state: State { seq, ..State::default() }, snapshot_seq: 0 }
+    fn at(seq: u64) -> FoldedSession {
+        FoldedSession { state: State { seq, ..State::default() }, snapshot_seq: 0 }
     }
 
     #[test]
     fn few_folds_are_kept_however_many_sessions_there_are() {
-        let known = Known::default();
+        let known = FoldCache::default();
         for n in 0..1_000 {
             known.keep(key(n), at(1));
         }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn of_two_that_are_given_back_the_longer_one_stays() {
-        let known = Known::default();
+        let known = FoldCache::default();
         known.keep(key(1), at(9));
         known.keep(key(1), at(5));
         assert_eq!(known.take(key(1)).map(|folded| folded.state.seq), Some(9));

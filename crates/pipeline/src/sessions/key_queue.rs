@@ -13,11 +13,11 @@ use tokio::sync::Notify;
 /// The line in front of the keys of one location.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeyLine {
-    line: Arc<Mutex<Line>>,
+    line: Arc<Mutex<TicketQueue>>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct TicketQueue {
     next: u64,
     /// In order of arrival; a ticket stays here while its keys are held.
     tickets: Vec<Ticket>,
@@ -31,7 +31,7 @@ struct Ticket {
     turn: Arc<Notify>,
 }
 
-impl Line {
+impl TicketQueue {
     /// Those before `number` who want what it wants.
     fn in_the_way(&self, number: u64) -> impl Iterator<Item = &Ticket> {
         let at = self.tickets.iter().position(|ticket| ticket.number == number).unwrap_or(0);
@@ -53,7 +53,7 @@ pub(crate) struct KeyHold {
 }
 
 impl KeyLine {
-    fn lock(&self) -> MutexGuard<'_, Line> {
+    fn lock(&self) -> MutexGuard<'_, TicketQueue> {
         // Nothing panics between two changes that belong together.
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -16,7 +16,7 @@ const PAGE: usize = 500;
 
 /// A call whose end is looked for in the log, and how far the log was read.
 #[derive(Debug, Clone)]
-pub struct Sought {
+pub struct SoughtCall {
     session: SessionId,
     after: u64,
     /// What its `tool.queued` is called, while its intent is not known.
@@ -25,7 +25,7 @@ pub struct Sought {
     ask: Option<AskId>,
 }
 
-impl Sought {
+impl SoughtCall {
     /// The end of a known intent, after `seq`. That it waits for an answer is not its end.
     #[must_use]
     pub fn intent(session: SessionId, intent: IntentId, seq: u64) -> Self {
@@ -43,7 +43,7 @@ impl Sought {
             Body::IntentProposed(fact) if self.intent.is_none() && self.queued.as_ref() == Some(&fact.call_id) => {
                 self.intent = Some(fact.intent_id);
             }
-            Body::Asked(fact) if self.queued.is_some() && self.intent == Some(fact.intent_id) => {
+            Body::PermissionAsked(fact) if self.queued.is_some() && self.intent == Some(fact.intent_id) => {
                 self.ask = Some(fact.ask_id);
             }
             Body::Observed(fact) if self.intent == Some(fact.intent_id) => {
@@ -60,7 +60,7 @@ impl Gate {
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn look_for(&self, sought: &mut Sought) -> Result<Option<Disposition>, StoreError> {
+    pub async fn look_for(&self, sought: &mut SoughtCall) -> Result<Option<Disposition>, StoreError> {
         let key = SessionKey { tenant: self.inner.tenant, session: sought.session };
         loop {
             let events = self.inner.store.read(key, sought.after, PAGE).await?;

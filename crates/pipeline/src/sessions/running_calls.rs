@@ -23,9 +23,9 @@ impl AtWork {
         self.inner.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn enter(&self, intent: IntentId) -> Working {
+    pub(crate) fn enter(&self, intent: IntentId) -> WorkingCall {
         self.calls().insert(intent);
-        Working { at_work: self.clone(), intent }
+        WorkingCall { at_work: self.clone(), intent }
     }
 
     pub(crate) fn has(&self, intent: IntentId) -> bool {
@@ -46,12 +46,12 @@ impl AtWork {
 
 /// One of them; dropped once its end is durable.
 #[derive(Debug)]
-pub(crate) struct Working {
+pub(crate) struct WorkingCall {
     at_work: AtWork,
     intent: IntentId,
 }
 
-impl Drop for Working {
+impl Drop for WorkingCall {
     fn drop(&mut self) {
         self.at_work.calls().remove(&self.intent);
         self.at_work.inner.one_ended.notify_waiters();

@@ -14,13 +14,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument as _, debug_span};
 
 use crate::gate::GateInner;
-use crate::output::quota::Reserved;
+use crate::output::quota::QuotaReservation;
 use crate::phases::intent::Intent;
 use crate::phases::step::Halt;
 use crate::registry::loop_guard::LoopGuard;
 use crate::registry::registrations::RegistrationGuard;
 use crate::sessions::append::Append;
-use crate::sessions::fold_cache::Folded;
+use crate::sessions::fold_cache::FoldedSession;
 use crate::sessions::running_calls::AtWork;
 use crate::tasks::running_tasks::TaskList;
 
@@ -75,7 +75,7 @@ impl SessionShared {
         agent: String,
     ) -> Result<Self, StoreError> {
         let (state, snapshot_seq) = match gate.known.take(key) {
-            Some(Folded { state, snapshot_seq }) => (caught_up(&*gate.store, key, state).await?, snapshot_seq),
+            Some(FoldedSession { state, snapshot_seq }) => (caught_up(&*gate.store, key, state).await?, snapshot_seq),
             None => load_state(&*gate.store, key).await?,
         };
         check_fold(&*gate.store, key, &state, &lease).await?;
@@ -178,7 +178,7 @@ impl SessionShared {
     }
 
     /// The commit of an append, and the room that what it names takes of the quota.
-    pub(crate) fn commit_of(&self, facts: Append) -> (Commit, Vec<Reserved>) {
+    pub(crate) fn commit_of(&self, facts: Append) -> (Commit, Vec<QuotaReservation>) {
         let id = AppendId::make(&*self.gate.ids, self.gate.clock.now());
         let seq = self.state().seq;
         let mut facts = facts.whole();
@@ -197,7 +197,7 @@ impl SessionShared {
         let span = debug_span!("commit", events = commit.events.len());
         let committed = self.try_commit(commit).instrument(span).await;
         if committed.is_ok() {
-            reserved.into_iter().for_each(Reserved::record);
+            reserved.into_iter().for_each(QuotaReservation::record);
         }
         drop(slots);
         committed?;
@@ -302,7 +302,9 @@ impl Drop for SessionShared {
     fn drop(&mut self) {
         // Who panicked in a fold step may have left half of it.
         if let Ok(state) = self.state.get_mut().map(std::mem::take) {
-            self.gate.known.keep(self.key, Folded { state, snapshot_seq: self.snapshot_seq.load(Ordering::Relaxed) });
+            self.gate
+                .known
+                .keep(self.key, FoldedSession { state, snapshot_seq: self.snapshot_seq.load(Ordering::Relaxed) });
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use portcullis_base::{Code, Phase, QueuedWakeId, Recorded, SideEffects, TaskId, Trust, TurnId, canonical_json};
 use portcullis_contract::{Interrupt, seam};
-use portcullis_event::facts::{Backgrounded, Exit, Priority, Recovered, TaskCompleted, WakeQueued};
+use portcullis_event::facts::{CallRecovered, Exit, InvocationBackgrounded, Priority, TaskCompleted, WakeQueued};
 use portcullis_event::{ContentFormat, ContentPart, Observed, fold};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 
 use crate::gate::{Disposition, write_back};
 use crate::phases::bound::{bound, shown_bytes};
-use crate::phases::execute::{Away, Outcome, Running};
+use crate::phases::execute::{DetachedCall, Outcome, RunningTool};
 use crate::phases::normalize::normalize;
 use crate::phases::refuse::{SUMMARY_MAX, blank};
 use crate::phases::schedule::Invocation;
@@ -25,12 +25,12 @@ use crate::sessions::append::Append;
 use crate::sessions::session::{Session, SessionShared};
 use crate::spans;
 use crate::tasks::running_tasks::TaskPlace;
-use crate::tasks::tool_host::Asked;
+use crate::tasks::tool_host::BackgroundRequest;
 
 /// A task on its way to its end.
 struct Task {
     invocation: Invocation,
-    running: Running,
+    running: RunningTool,
     ended: Option<Outcome>,
     place: TaskPlace,
     wake: bool,
@@ -41,13 +41,13 @@ struct Task {
 }
 
 /// Settles the intent and lets its call go on. The lane is free once this is durable; the keys are the task's.
-pub(crate) fn go_on(session: &Arc<SessionShared>, away: Away, mut facts: Append) -> (Append, Disposition) {
-    let Away { mut invocation, running, ended, asked: Asked { place, how } } = away;
+pub(crate) fn go_on(session: &Arc<SessionShared>, away: DetachedCall, mut facts: Append) -> (Append, Disposition) {
+    let DetachedCall { mut invocation, running, ended, asked: BackgroundRequest { place, how } } = away;
     let semantics = seam::semantics(&invocation.tool);
     let keys_freed = semantics.interrupt == Interrupt::Detach;
     let longest = Duration::from_millis(semantics.timeout.max_ms);
     let turn_id = invocation.authorized.validated.visible.intent.turn_id;
-    let fact = Backgrounded { invocation_id: invocation.id, task_id: place.id, wake: how.wake, keys_freed };
+    let fact = InvocationBackgrounded { invocation_id: invocation.id, task_id: place.id, wake: how.wake, keys_freed };
     session.note(&mut facts, turn_id, &fact);
     let observed = observation(session, &invocation, &running, place.id);
 
@@ -68,7 +68,7 @@ pub(crate) fn go_on(session: &Arc<SessionShared>, away: Away, mut facts: Append)
 }
 
 /// The intent's one observation.
-fn observation(session: &SessionShared, invocation: &Invocation, running: &Running, task: TaskId) -> Observed {
+fn observation(session: &SessionShared, invocation: &Invocation, running: &RunningTool, task: TaskId) -> Observed {
     let intent = &invocation.authorized.validated.visible.intent;
     let mut observed = blank(session, intent, Phase::Execute, Code::BackgroundStarted);
     observed.invocation_id = Some(invocation.id);
@@ -199,7 +199,7 @@ impl Session {
             let turn_id = open.turn_id.unwrap_or(TurnId::from_u128(0));
             let mut facts = Append::new();
             let decision = "outcome_unknown".to_owned();
-            let recovered = Recovered { invocation_id: open.invocation_id, intent_id: task.intent_id, decision };
+            let recovered = CallRecovered { invocation_id: open.invocation_id, intent_id: task.intent_id, decision };
             shared.note(&mut facts, turn_id, &recovered);
             let summary = "the process that ran this task ended before it could say how it went; look at what it \
                            would have changed before trying again";

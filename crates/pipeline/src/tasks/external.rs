@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use portcullis_base::{Code, IntentId, Recorded, Recovery, SideEffects};
-use portcullis_contract::seam::{self, Reported};
+use portcullis_contract::seam::{self, ToolReport};
 use portcullis_contract::{Content, ExecutorKind, Tool, ToolFailure, ToolName};
 use portcullis_event::facts::{CustomTool, CustomToolUse, text_of};
 use portcullis_event::{Body, fold};
@@ -27,7 +27,7 @@ use crate::sessions::session::{Session, SessionShared};
 
 /// What a client gave as the result of a call.
 #[derive(Debug, Clone)]
-pub(crate) struct Arrived {
+pub(crate) struct ClientResult {
     text: String,
     is_error: bool,
 }
@@ -58,7 +58,7 @@ pub(crate) async fn hand_over(
     Ok((Append::new(), Disposition::Elsewhere(event)))
 }
 
-impl Arrived {
+impl ClientResult {
     /// The result as an execution that ended. What the client did is not for us to see, so nothing is said of it.
     pub(crate) fn raw(&self, invocation: Invocation) -> RawResult {
         let executed = match self.is_error {
@@ -68,7 +68,7 @@ impl Arrived {
         RawResult {
             invocation,
             outcome: Outcome::Done(executed),
-            reported: Reported::default(),
+            reported: ToolReport::default(),
             streams: Vec::new(),
             duration: Duration::ZERO,
             stop: None,
@@ -105,12 +105,12 @@ impl SessionShared {
     }
 
     /// What a client gave for this call.
-    pub(crate) async fn result_of(&self, intent: IntentId) -> Result<Option<Arrived>, Halt> {
+    pub(crate) async fn result_of(&self, intent: IntentId) -> Result<Option<ClientResult>, Halt> {
         let Some(seq) = self.state().progress.arrived.get(&intent).copied() else { return Ok(None) };
         let events = self.gate.store.read(self.key, seq.saturating_sub(1), 1).await?;
         Ok(events.first().and_then(|event| match event.body() {
             Body::UserCustomToolResult(result) => {
-                Some(Arrived { text: text_of(&result.content), is_error: result.is_error })
+                Some(ClientResult { text: text_of(&result.content), is_error: result.is_error })
             }
             _ => None,
         }))

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_base::{IntentId, InvocationId, SessionId, TurnId, limits};
-use portcullis_event::facts::Progressed;
+use portcullis_event::facts::InvocationProgressed;
 use portcullis_secret::Redactor;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,7 @@ pub(crate) struct Words {
     pub(crate) invocation_id: InvocationId,
     pub(crate) redactor: Arc<Redactor>,
     /// `None`: nothing of them is kept.
-    pub(crate) newest: Option<Arc<Newest>>,
+    pub(crate) newest: Option<Arc<LatestProgress>>,
 }
 
 impl Words {
@@ -88,12 +88,12 @@ fn within(text: &str, most: usize) -> String {
 
 /// The newest words that are not in the log yet: of those between two checkpoints only the last counts.
 #[derive(Default)]
-pub(crate) struct Newest {
+pub(crate) struct LatestProgress {
     text: Mutex<Option<String>>,
     told: Notify,
 }
 
-impl Newest {
+impl LatestProgress {
     fn put(&self, text: String) {
         *self.text.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
         self.told.notify_one();
@@ -115,7 +115,7 @@ impl Newest {
 /// none can come after the end of its call.
 pub(crate) async fn write_checkpoints(
     session: Arc<SessionShared>,
-    newest: Arc<Newest>,
+    newest: Arc<LatestProgress>,
     turn_id: TurnId,
     invocation_id: InvocationId,
     done: CancellationToken,
@@ -127,7 +127,7 @@ pub(crate) async fn write_checkpoints(
             text = newest.take() => text,
         };
         let mut facts = Append::new();
-        session.note(&mut facts, turn_id, &Progressed { invocation_id, checkpoint });
+        session.note(&mut facts, turn_id, &InvocationProgressed { invocation_id, checkpoint });
         if let Err(halt) = session.flush(facts).await {
             // The call goes on: its end is what must be kept, and will say so if it cannot be.
             tracing::warn!(session = %session.key.session, "a checkpoint of a call was not kept: {halt}");

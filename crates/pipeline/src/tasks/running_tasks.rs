@@ -19,24 +19,24 @@ pub(crate) struct TaskList {
 
 #[derive(Default)]
 struct Inner {
-    live: Mutex<BTreeMap<TaskId, Live>>,
+    live: Mutex<BTreeMap<TaskId, RunningTask>>,
     one_ended: Notify,
 }
 
 /// One task at work.
 #[derive(Clone)]
-pub(crate) struct Live {
+pub(crate) struct RunningTask {
     pub(crate) cancel: CancellationToken,
     pub(crate) streams: Arc<Streams>,
 }
 
 impl TaskList {
-    fn live(&self) -> MutexGuard<'_, BTreeMap<TaskId, Live>> {
+    fn live(&self) -> MutexGuard<'_, BTreeMap<TaskId, RunningTask>> {
         self.inner.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place among them; none if there are too many.
-    pub(crate) fn enter(&self, id: TaskId, live: Live) -> Option<TaskPlace> {
+    pub(crate) fn enter(&self, id: TaskId, live: RunningTask) -> Option<TaskPlace> {
         let cancel = live.cancel.clone();
         let mut tasks = self.live();
         if tasks.len() >= limits::MAX_TASKS {
@@ -46,7 +46,7 @@ impl TaskList {
         Some(TaskPlace { list: self.clone(), id, cancel })
     }
 
-    pub(crate) fn get(&self, id: TaskId) -> Option<Live> {
+    pub(crate) fn get(&self, id: TaskId) -> Option<RunningTask> {
         self.live().get(&id).cloned()
     }
 

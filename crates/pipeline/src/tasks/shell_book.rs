@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use portcullis_base::{CommandId, EnvKey, SessionId, Timestamp, limits};
 use portcullis_contract::Caller;
-use portcullis_event::fold::{EndedCommand, Shell};
+use portcullis_event::fold::{RecordedCommandEnd, Shell};
 use portcullis_event::{Body, Event, SessionStatus, State};
 use portcullis_secret::{Aad, SecretText};
 use portcullis_store::{SessionKey, StoreError, VARIABLE, variable_id};
@@ -109,8 +109,8 @@ impl ShellBook {
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn history(&self, seen: &ShellSeen, most: usize) -> Result<Vec<EndedCommand>, ShellError> {
-        let mut commands: Vec<EndedCommand> = seen.shell.recent().take(most).cloned().collect();
+    pub async fn history(&self, seen: &ShellSeen, most: usize) -> Result<Vec<RecordedCommandEnd>, ShellError> {
+        let mut commands: Vec<RecordedCommandEnd> = seen.shell.recent().take(most).cloned().collect();
         let Some(gate) = self.gate.upgrade() else { return Ok(commands) };
         let older = seen.shell.places().skip(commands.len()).take(most.saturating_sub(commands.len()));
         for (_, seq) in older {
@@ -124,8 +124,8 @@ impl ShellBook {
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn command(&self, seen: &ShellSeen, id: CommandId) -> Result<Option<EndedCommand>, ShellError> {
-        let is = |command: &EndedCommand| command.fact.command.command_id == id;
+    pub async fn command(&self, seen: &ShellSeen, id: CommandId) -> Result<Option<RecordedCommandEnd>, ShellError> {
+        let is = |command: &RecordedCommandEnd| command.fact.command.command_id == id;
         if let Some(found) = seen.shell.recent().find(|command| is(command)) {
             return Ok(Some(found.clone()));
         }
@@ -210,9 +210,9 @@ fn key_of(gate: &GateInner, seen: &ShellSeen) -> SessionKey {
     SessionKey { tenant: gate.tenant, session: seen.session }
 }
 
-fn ended(event: &Event) -> Option<EndedCommand> {
+fn ended(event: &Event) -> Option<RecordedCommandEnd> {
     match &*event.body_ref() {
-        Body::CommandFinished(fact) => Some(EndedCommand { fact: (**fact).clone(), updated_at: event.at }),
+        Body::CommandFinished(fact) => Some(RecordedCommandEnd { fact: (**fact).clone(), updated_at: event.at }),
         _ => None,
     }
 }

@@ -13,8 +13,8 @@ use portcullis_store::{RecordWrite, VARIABLE, variable_id};
 use serde::{Deserialize, Serialize};
 
 use crate::output::evidence::{Evidence, Label, RetainError};
-use crate::output::spool::{Captured, CapturedBytes};
-use crate::phases::masked_names::Names;
+use crate::output::spool::{CapturedBytes, CapturedStream};
+use crate::phases::masked_names::CallRedactor;
 use crate::phases::refuse::ERROR_MAX;
 use crate::phases::schedule::Invocation;
 use crate::sessions::append::Append;
@@ -42,7 +42,7 @@ pub(crate) async fn write_shell(
     evidence: &Evidence<'_>,
     invocation: &Invocation,
     reported: Vec<ShellFact>,
-    streams: &[Captured],
+    streams: &[CapturedStream],
     warnings: &mut Vec<String>,
     facts: &mut Append,
 ) {
@@ -52,7 +52,7 @@ pub(crate) async fn write_shell(
     // As it will be: later facts of this call rest on earlier ones.
     let shell = evidence.session.state().shell.clone();
     let names = &invocation.authorized.validated.names;
-    let mut writing = Writing { evidence, invocation, names, shell, warnings, facts };
+    let mut writing = ShellFactWriter { evidence, invocation, names, shell, warnings, facts };
     for fact in reported {
         match fact {
             ShellFact::Cwd(cwd) => writing.cwd(cwd),
@@ -75,16 +75,16 @@ pub(crate) async fn write_shell(
     }
 }
 
-struct Writing<'a> {
+struct ShellFactWriter<'a> {
     evidence: &'a Evidence<'a>,
     invocation: &'a Invocation,
-    names: &'a Names,
+    names: &'a CallRedactor,
     shell: Shell,
     warnings: &'a mut Vec<String>,
     facts: &'a mut Append,
 }
 
-impl Writing<'_> {
+impl ShellFactWriter<'_> {
     fn session(&self) -> &SessionShared {
         self.evidence.session
     }
@@ -170,7 +170,7 @@ impl Writing<'_> {
         self.facts.records.push(RecordWrite { kind: VARIABLE.to_owned(), id, expected: None, body });
     }
 
-    async fn finished(&mut self, ended: EndedCommand, streams: &[Captured]) {
+    async fn finished(&mut self, ended: EndedCommand, streams: &[CapturedStream]) {
         let stream = |spool: &Option<SpoolRef>| spool.as_ref().and_then(|spool| streams.get(spool.index as usize));
         let (stdout, stderr) = (stream(&ended.stdout), stream(&ended.stderr));
         let stdout_ref = self.keep(stdout).await;
@@ -215,7 +215,7 @@ impl Writing<'_> {
     }
 
     /// The end of a stream, which tells how it went. Secrets were masked when it was captured.
-    fn preview(&self, stream: Option<&Captured>) -> Option<String> {
+    fn preview(&self, stream: Option<&CapturedStream>) -> Option<String> {
         let window = stream?.window()?;
         let from = window.len().saturating_sub(4 * limits::OUTPUT_PREVIEW as u64);
         let bytes = window.slice(from, window.len()).ok()?;
@@ -228,7 +228,7 @@ impl Writing<'_> {
     }
 
     /// Keeps all of a stream, so that it can be read when the call is long over.
-    async fn keep(&mut self, stream: Option<&Captured>) -> Option<ArtifactId> {
+    async fn keep(&mut self, stream: Option<&CapturedStream>) -> Option<ArtifactId> {
         let stream = stream.filter(|stream| stream.kept > 0)?;
         let id = self.evidence.fresh_id();
         let complete = stream.complete();

@@ -52,12 +52,12 @@ pub struct TaskSeen {
     pub task_id: TaskId,
     /// The tool it is a call of.
     pub tool: String,
-    pub standing: Standing,
+    pub standing: TaskStanding,
 }
 
 /// Where a task stands.
 #[derive(Debug, Clone)]
-pub enum Standing {
+pub enum TaskStanding {
     /// It is at work, and wrote this so far.
     Running(Vec<SoFar>),
     Ended(Box<TaskCompleted>),
@@ -122,10 +122,10 @@ async fn look(shared: &SessionShared, id: TaskId) -> Result<TaskSeen, TaskError>
     let standing = match (task.end, live) {
         (Some(end), _) => {
             let fact = read_end(&*shared.gate.store, shared.key, end.seq).await.map_err(TaskError::Store)?;
-            fact.map_or(Standing::Lost, |fact| Standing::Ended(Box::new(fact)))
+            fact.map_or(TaskStanding::Lost, |fact| TaskStanding::Ended(Box::new(fact)))
         }
-        (None, Some(live)) => Standing::Running(live.streams.so_far()),
-        (None, None) => Standing::Lost,
+        (None, Some(live)) => TaskStanding::Running(live.streams.so_far()),
+        (None, None) => TaskStanding::Lost,
     };
     Ok(TaskSeen { task_id: id, tool: task.tool, standing })
 }

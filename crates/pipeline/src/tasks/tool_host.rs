@@ -7,20 +7,20 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use portcullis_base::{ArtifactId, Clock, IdGen, TaskId};
 use portcullis_contract::seam::{Host, SpoolSink};
-use portcullis_contract::{AccessRequest, Background, NotBackgrounded, Stopped};
+use portcullis_contract::{AccessRequest, Background, GateStop, NotBackgrounded};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::asks::midway::Line;
+use crate::asks::midway::InquirySender;
 use crate::output::spool::Streams;
 use crate::tasks::progress::Words;
-use crate::tasks::running_tasks::{Live, TaskList, TaskPlace};
+use crate::tasks::running_tasks::{RunningTask, TaskList, TaskPlace};
 
 pub(crate) struct InvocationHost {
     pub(crate) streams: Arc<Streams>,
     pub(crate) words: Arc<Words>,
     pub(crate) way_out: WayOut,
-    pub(crate) line: Line,
+    pub(crate) line: InquirySender,
     pub(crate) ids: Arc<dyn IdGen>,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -38,14 +38,14 @@ pub(crate) struct WayOut {
 enum Step {
     Here,
     /// It wants to go; nobody has seen to it yet.
-    Asked(Asked),
+    Asked(BackgroundRequest),
     Gone(TaskId),
     /// The call is over.
     Closed,
 }
 
 /// A call that wants to go on as a task.
-pub(crate) struct Asked {
+pub(crate) struct BackgroundRequest {
     pub(crate) place: TaskPlace,
     pub(crate) how: Background,
 }
@@ -60,7 +60,7 @@ impl WayOut {
     }
 
     /// What was asked for, once.
-    pub(crate) fn take(&self) -> Option<Asked> {
+    pub(crate) fn take(&self) -> Option<BackgroundRequest> {
         let mut step = self.step();
         match std::mem::replace(&mut *step, Step::Closed) {
             Step::Asked(asked) => {
@@ -80,7 +80,7 @@ impl WayOut {
     }
 
     /// Waits until the call wants to go.
-    pub(crate) async fn asked(&self) -> Asked {
+    pub(crate) async fn asked(&self) -> BackgroundRequest {
         loop {
             if let Some(asked) = self.take() {
                 return asked;
@@ -116,14 +116,14 @@ impl Host for InvocationHost {
             Step::Closed => return Err(NotBackgrounded::Ended),
         }
         let id = TaskId::make(&*self.ids, self.clock.now());
-        let live = Live { cancel: way.lost.child_token(), streams: Arc::clone(&self.streams) };
+        let live = RunningTask { cancel: way.lost.child_token(), streams: Arc::clone(&self.streams) };
         let place = way.tasks.enter(id, live).ok_or(NotBackgrounded::TooMany)?;
-        *step = Step::Asked(Asked { place, how });
+        *step = Step::Asked(BackgroundRequest { place, how });
         way.told.notify_one();
         Ok(id)
     }
 
-    fn gate(&self, request: AccessRequest) -> BoxFuture<'_, Result<(), Stopped>> {
+    fn gate(&self, request: AccessRequest) -> BoxFuture<'_, Result<(), GateStop>> {
         self.line.ask(request).boxed()
     }
 }

@@ -148,7 +148,7 @@ async fn l23_a_tool_that_reports_without_end_has_its_observation() {
     let last = seen.side_effects.items.last().expect("listed");
     assert_eq!(last.target, "49968 more effects of this call");
     let completed = world.events().await.into_iter().find_map(|event| match event.body() {
-        Body::Completed(completed) => Some(completed),
+        Body::InvocationCompleted(completed) => Some(completed),
         _ => None,
     });
     assert_eq!(completed.expect("recorded").side_effects, seen.side_effects, "both say the same");

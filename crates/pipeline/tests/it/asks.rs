@@ -341,7 +341,7 @@ async fn s10_a_reply_in_another_session_settles_nothing() {
     let ask = parked(&process.call("change", "a").await);
     let other = portcullis_base::SessionId::from_u128(0x77);
     world.create(other).await;
-    let replied = portcullis_event::facts::Replied {
+    let replied = portcullis_event::facts::AskReplied {
         ask_id: ask,
         reply: Reply::AllowOnce,
         approver: "tester".to_owned(),

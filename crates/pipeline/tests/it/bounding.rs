@@ -15,7 +15,7 @@ use portcullis_base::{
 };
 use portcullis_contract::{Content, Semantics, SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure};
 use portcullis_event::{ContentFormat, Observed};
-use portcullis_store::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, Stored};
+use portcullis_store::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, StoredBlob};
 
 const INPUT: &str = r#"{"text":"x"}"#;
 
@@ -394,7 +394,7 @@ impl ArtifactWriter for FullWriter {
         self.1.window()
     }
 
-    fn finish(self: Box<Self>) -> io::Result<Stored> {
+    fn finish(self: Box<Self>) -> io::Result<StoredBlob> {
         full()
     }
 }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::common::{Process, World, change, look, observed, parked};
 use portcullis_base::{Code, Phase, SideEffectState};
-use portcullis_contract::{DefaultPolicy, ExecutorId, ExecutorKind, Face, Semantics, Tool};
+use portcullis_contract::{ChoiceFace, DefaultPolicy, ExecutorId, ExecutorKind, Semantics, Tool};
 use portcullis_event::Body;
-use portcullis_event::facts::{Asked, Reply};
+use portcullis_event::facts::{PermissionAsked, Reply};
 use portcullis_store::AskFilter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The face itself would be allowed everything: nothing of it may count.
-fn face() -> Face {
-    Face {
+fn face() -> ChoiceFace {
+    ChoiceFace {
         description: "Does one of several things.".to_owned(),
         semantics: Semantics { default_policy: DefaultPolicy::Allow, ..Semantics::mutating() },
         executor: ExecutorId { kind: ExecutorKind::Builtin, id: "test.many".to_owned(), impl_version: "1".to_owned() },
@@ -32,9 +32,9 @@ fn chosen(name: &str, text: &str) -> String {
     json!({"name": name, "input": {"text": text}}).to_string()
 }
 
-async fn asked(world: &World) -> Vec<Asked> {
+async fn asked(world: &World) -> Vec<PermissionAsked> {
     let bodies = world.events().await.into_iter().map(|event| event.body());
-    bodies.filter_map(|body| if let Body::Asked(asked) = body { Some(*asked) } else { None }).collect()
+    bodies.filter_map(|body| if let Body::PermissionAsked(asked) = body { Some(*asked) } else { None }).collect()
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn h44_a_chosen_tool_asks_what_it_asks_by_its_own_name() {
     parked(&process.call("change", "a").await);
     let ask = parked(&process.call_raw("many", &chosen("change", "a")).await);
     let [own, other] = &asked(&world).await[..] else { panic!("two asks") };
-    let fact = |asked: &Asked, name: &str| asked.facts.get(name).cloned().unwrap_or(Value::Null);
+    let fact = |asked: &PermissionAsked, name: &str| asked.facts.get(name).cloned().unwrap_or(Value::Null);
     for name in ["actions", "resources", "input", "risk", "reversible", "sandbox"] {
         assert_eq!(fact(own, name), fact(other, name), "{name}");
     }

@@ -178,24 +178,24 @@ fn words(events: &[Event]) -> BTreeMap<IntentId, String> {
         let found = match event.body() {
             Body::IntentProposed(b) => Some((b.intent_id, 'i')),
             Body::LookedUp(b) => Some((b.intent_id, 'l')),
-            Body::Checked(b) => Some((b.intent_id, 'v')),
-            Body::Decided(b) => Some((b.intent_id, 'p')),
-            Body::Asked(b) => {
+            Body::InputValidated(b) => Some((b.intent_id, 'v')),
+            Body::PermissionDecided(b) => Some((b.intent_id, 'p')),
+            Body::PermissionAsked(b) => {
                 asks.insert(b.ask_id, b.intent_id);
                 Some((b.intent_id, 'a'))
             }
-            Body::Replied(b) => asks.get(&b.ask_id).map(|id| (*id, 'r')),
+            Body::AskReplied(b) => asks.get(&b.ask_id).map(|id| (*id, 'r')),
             Body::AskClosed(b) => asks.get(&b.ask_id).map(|id| (*id, 'c')),
             Body::Scheduled(b) => Some((b.intent_id, 'q')),
-            Body::Started(b) => {
+            Body::InvocationStarted(b) => {
                 started.insert(b.invocation_id, b.intent_id);
                 Some((b.intent_id, 's'))
             }
-            Body::Progressed(b) => started.get(&b.invocation_id).map(|id| (*id, 'g')),
-            Body::Backgrounded(b) => started.get(&b.invocation_id).map(|id| (*id, 'b')),
+            Body::InvocationProgressed(b) => started.get(&b.invocation_id).map(|id| (*id, 'g')),
+            Body::InvocationBackgrounded(b) => started.get(&b.invocation_id).map(|id| (*id, 'b')),
             Body::TaskCompleted(b) => Some((b.intent_id, 't')),
-            Body::Completed(b) => Some((b.intent_id, 'd')),
-            Body::Recovered(b) => Some((b.intent_id, 'u')),
+            Body::InvocationCompleted(b) => Some((b.intent_id, 'd')),
+            Body::CallRecovered(b) => Some((b.intent_id, 'u')),
             Body::ArtifactStored(b) => b.intent_id.map(|id| (id, 'x')),
             Body::Observed(b) => Some((b.intent_id, 'E')),
             _ => None,
@@ -353,7 +353,7 @@ async fn answer_held(world: &World, tool: usize) {
     loop {
         tokio::time::sleep(Duration::from_millis(700)).await;
         for event in world.events().await {
-            if let Body::Asked(asked) = event.body()
+            if let Body::PermissionAsked(asked) = event.body()
                 && asked.held_by.is_some()
                 && answered.insert(asked.ask_id)
             {
@@ -562,7 +562,7 @@ fn foreign(world: &World, kind: &str, v: u32, payload: &str) -> Draft {
         v,
         payload: payload.into(),
         payload_hash: Digest::of(payload.as_bytes()),
-        typed: portcullis_event::Typed::default(),
+        typed: portcullis_event::DecodedBody::default(),
     }
 }
 

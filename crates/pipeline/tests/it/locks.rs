@@ -232,7 +232,7 @@ async fn l42_l73_a_key_of_the_dead_is_freed_and_its_call_is_unknown() {
     let [told] = told.as_slice() else { panic!("exactly one: {told:?}") };
     assert_eq!((told.code.known(), told.side_effects.state), (Some(Code::OutcomeUnknown), SideEffectState::Unknown));
     let events = world.events().await;
-    assert!(events.iter().any(|e| matches!(e.body(), Body::Recovered(r) if r.intent_id == intent)));
+    assert!(events.iter().any(|e| matches!(e.body(), Body::CallRecovered(r) if r.intent_id == intent)));
     assert_eq!(State::fold(&events).intents.open().count(), 0);
     let rows = world.store.intents(world.key(), false).await.expect("rows");
     assert!(rows.iter().all(|row| row.state == IntentState::Observed));

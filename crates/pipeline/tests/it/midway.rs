@@ -10,7 +10,7 @@ use common::{
     Effects, Process, World, acting, acts, call_in, change, follow_tokio, happened, observed, row, runtime, touches,
 };
 use portcullis_base::{AskId, Clock as _, Code, Phase, Recovery, SideEffectState, SideEffects};
-use portcullis_contract::{DefaultPolicy, Interrupt, Semantics, Stopped, Timeout, Tool, ToolContext, ToolFailure};
+use portcullis_contract::{DefaultPolicy, GateStop, Interrupt, Semantics, Timeout, Tool, ToolContext, ToolFailure};
 use portcullis_event::facts::{Reply, Verdict};
 use portcullis_event::{AskState, Body, Event, Observed};
 use portcullis_pipeline::{Append, Approvals, Session};
@@ -18,7 +18,7 @@ use portcullis_store::{AskFilter, Liveness, Store};
 use portcullis_store_testkit::{Fault, FaultKind, FaultyStore};
 
 /// What a tool was told, in order.
-type Told = Arc<Mutex<Vec<Result<(), Stopped>>>>;
+type Told = Arc<Mutex<Vec<Result<(), GateStop>>>>;
 
 fn midway() -> Semantics {
     Semantics { dynamic_access: true, ..acts() }
@@ -127,7 +127,7 @@ async fn l21_what_is_allowed_midway_is_in_the_log_before_the_call_goes_on() {
             context.gate(touches("fine")).await?;
             let log = store.read(key, 0, 1_000).await.expect("read");
             let last = log.last().expect("events").body();
-            let Body::Decided(fact) = last else { panic!("{last:?}") };
+            let Body::PermissionDecided(fact) = last else { panic!("{last:?}") };
             assert_eq!((fact.decision, fact.resources[0].name.as_str()), (Verdict::Allow, "/workspace/fine"));
             Ok("went on".to_owned())
         }
@@ -158,9 +158,9 @@ async fn l25_what_the_gate_stopped_is_observed_so_whatever_the_call_returns() {
                 if reported {
                     context.did(happened("before"));
                 }
-                assert_eq!(context.gate(touches("denied")).await, Err(Stopped::ByGate));
+                assert_eq!(context.gate(touches("denied")).await, Err(GateStop::ByGate));
                 // It cannot ask again, not even for what it may do.
-                assert_eq!(context.gate(touches("fine")).await, Err(Stopped::ByGate));
+                assert_eq!(context.gate(touches("fine")).await, Err(GateStop::ByGate));
                 context.nothing_found();
                 end()
             });
@@ -224,7 +224,7 @@ async fn l25_l26_a_no_stops_the_call_where_it_is_and_its_words_reach_the_model()
     assert!(seen.model_view().to_string().contains("not on a Friday"), "{}", seen.model_view());
     assert_eq!(seen.side_effects, SideEffects::occurred(vec![happened("one")]));
     assert_eq!(world.effects.all(), ["begun", "one"]);
-    assert_eq!(*told.lock().expect("told"), [Ok(()), Err(Stopped::ByGate)]);
+    assert_eq!(*told.lock().expect("told"), [Ok(()), Err(GateStop::ByGate)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -301,7 +301,7 @@ async fn l22_a_tool_that_does_not_say_so_cannot_ask_midway() {
     let process = world.process([("script", tool.build().expect("a sound tool"))]);
     let seen = process.call("script", "x").await;
     assert_eq!(observed(&seen).code.known(), Some(Code::Ok), "nothing has changed for it");
-    assert_eq!(*heard.lock().expect("told"), [Err(Stopped::NotDeclared)]);
+    assert_eq!(*heard.lock().expect("told"), [Err(GateStop::NotDeclared)]);
     assert_eq!(
         kinds(&world.events().await),
         ["tool.invocation.started", "tool.invocation.completed", "tool.observation"]
@@ -316,7 +316,7 @@ async fn l22_where_nobody_can_be_asked_the_call_is_stopped_at_once() {
     let seen = observed(&world.process([("script", tool)]).call("script", "ask").await).clone();
     let promised = (Phase::Permission, Code::ApprovalUnavailable, SideEffectState::None, false, Recovery::Explain);
     assert_eq!(row(&seen), promised);
-    assert_eq!(*told.lock().expect("told"), [Err(Stopped::ByGate)]);
+    assert_eq!(*told.lock().expect("told"), [Err(GateStop::ByGate)]);
     assert_eq!(world.effects.all(), ["begun"]);
 }
 
@@ -400,7 +400,7 @@ async fn l35_a_yes_counts_once() {
     };
     let (seen, ()) = tokio::join!(call(&session, "ask ask"), answering);
     assert_eq!(seen.code.known(), Some(Code::UserDenied), "the same again is asked again");
-    assert_eq!(*told.lock().expect("told"), [Ok(()), Err(Stopped::ByGate)]);
+    assert_eq!(*told.lock().expect("told"), [Ok(()), Err(GateStop::ByGate)]);
     assert_eq!(world.effects.all(), ["begun", "ask"]);
 }
 
@@ -538,7 +538,7 @@ async fn settles(world: &World, kind: FaultKind, nth: u64) -> Vec<Observed> {
     let bodies: Vec<Body> = world.events().await.iter().map(Event::body).collect();
     for part in effects.iter().filter(|done| *done != "begun") {
         let named = bodies.iter().any(|body| {
-            matches!(body, Body::Decided(fact) if fact.resources.iter().any(|r| r.name == format!("/workspace/{part}")))
+            matches!(body, Body::PermissionDecided(fact) if fact.resources.iter().any(|r| r.name == format!("/workspace/{part}")))
         });
         assert!(named, "{label}: {part} happened without a right");
     }

@@ -31,7 +31,7 @@ fn streaming() -> Semantics {
 async fn checkpoints(world: &World) -> Vec<(String, portcullis_base::Timestamp)> {
     let events = world.events().await.into_iter();
     let found = events.filter_map(|event| match event.body() {
-        Body::Progressed(fact) => Some((fact.checkpoint, event.at)),
+        Body::InvocationProgressed(fact) => Some((fact.checkpoint, event.at)),
         _ => None,
     });
     found.collect()

@@ -105,7 +105,7 @@ async fn assert_nothing_kept(world: &World, process: &Process) {
                 assert_clean("a menu", &String::from_utf8_lossy(&body));
             }
             Body::Observed(seen) => assert_clean("a model's view", &seen.model_view().to_string()),
-            Body::Asked(asked) => {
+            Body::PermissionAsked(asked) => {
                 if let Some(id) = asked.facts["diff"]["id"].as_str() {
                     let id = serde_json::from_value(serde_json::json!(id)).expect("an id");
                     let (_, window) = process.gate.shelf().open(id, None).await.expect("it is there");
@@ -386,7 +386,7 @@ async fn l33_l69_no_rule_is_suggested_that_would_name_a_secret() {
     let world = secretive().await;
     let process = world.process([("asks", naming(DefaultPolicy::Ask))]);
     let suggested = |facts: &portcullis_event::Event| match facts.body() {
-        Body::Asked(asked) => Some(asked.suggested_rules),
+        Body::PermissionAsked(asked) => Some(asked.suggested_rules),
         _ => None,
     };
     parked(&process.call("asks", "plain").await);

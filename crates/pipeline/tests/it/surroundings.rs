@@ -9,7 +9,9 @@ use crate::common::{
     self, World, acting, acts, follow_tokio, fresh_message, observed, parked, proposal, touches, turn_of,
 };
 use portcullis_base::Code;
-use portcullis_contract::{Around, Bound, DefaultPolicy, Prepared, Resolved, Resource, Semantics, Surroundings, Tool};
+use portcullis_contract::{
+    Bound, DefaultPolicy, Prepared, Resolved, Resource, Semantics, SurroundingFacts, Surroundings, Tool,
+};
 use portcullis_event::AskState;
 use portcullis_event::facts::Reply;
 use portcullis_pipeline::Append;
@@ -30,7 +32,7 @@ fn placed(effects: &common::Effects, folder: &Arc<Mutex<(&'static str, &'static 
             let (place, identity) = *folder.lock().expect("nobody panics");
             let bound = vec![Bound::new("the folder", place, identity), Bound::new("the variable X", "", SECRET)];
             let facts = vec![("programs".to_owned(), "git = /usr/bin/git".to_owned())];
-            std::future::ready(Around { bound, facts, ..Around::default() })
+            std::future::ready(SurroundingFacts { bound, facts, ..SurroundingFacts::default() })
         })
     };
     acting(Semantics { default_policy: DefaultPolicy::Ask, ..acts() }, run)

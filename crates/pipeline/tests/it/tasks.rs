@@ -11,7 +11,7 @@ use portcullis_base::{Clock as _, Code, TaskId, limits};
 use portcullis_contract::{Background, Concurrency, Interrupt, NotBackgrounded, Resolved, Semantics, Timeout, Tool};
 use portcullis_event::facts::{Exit, TaskCompleted};
 use portcullis_event::{Body, IntentState, Observed, State};
-use portcullis_pipeline::{Append, Session, Standing};
+use portcullis_pipeline::{Append, Session, TaskStanding};
 use portcullis_store::Liveness;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -157,7 +157,7 @@ async fn l19_a_call_that_goes_into_the_background_has_one_observation_and_its_ta
     let expected: Vec<(String, usize)> = of.iter().zip([0, 0, 1, 1, 1]).map(|(k, n)| ((*k).to_owned(), n)).collect();
     assert_eq!(appends(&world, &of).await, expected, "two appends: the observation, and the end with its wake");
     let completed = world.events().await.into_iter().find_map(|event| match event.body() {
-        Body::Completed(fact) => Some(fact),
+        Body::InvocationCompleted(fact) => Some(fact),
         _ => None,
     });
     assert_eq!(completed.expect("a fact").side_effects.items.len(), 2, "all that it did");
@@ -375,7 +375,7 @@ async fn l24_a_cancelled_task_is_no_success_and_a_stubborn_one_is_stopped() {
     let (_, polite) = go(&session, "x").await;
     let book = process.gate.tasks();
     let seen = book.cancel(world.session, polite).await.expect("a task");
-    let Standing::Ended(end) = seen.standing else { panic!("{seen:?}") };
+    let TaskStanding::Ended(end) = seen.standing else { panic!("{seen:?}") };
     assert_eq!(
         (end.exit, end.code.known(), end.text.as_str()),
         (Exit::Cancelled, Some(Code::Cancelled), "before\nafter\n")
@@ -385,7 +385,7 @@ async fn l24_a_cancelled_task_is_no_success_and_a_stubborn_one_is_stopped() {
     let begun = tokio::time::Instant::now();
     let seen = book.cancel(world.session, stubborn).await.expect("a task");
     assert!(begun.elapsed() >= limits::KILL_GRACE && begun.elapsed() < limits::KILL_GRACE * 2);
-    assert!(matches!(seen.standing, Standing::Ended(end) if end.exit == Exit::Cancelled));
+    assert!(matches!(seen.standing, TaskStanding::Ended(end) if end.exit == Exit::Cancelled));
     is_lawful(&world).await;
 }
 
@@ -466,7 +466,7 @@ async fn l73_a_task_of_a_dead_process_is_unknown_once() {
 
     let (new, session) = take_over(&world, &old, tools(&signs)).await;
     let standing = new.gate.tasks().look(world.session, id).await.expect("a task").standing;
-    assert!(matches!(standing, Standing::Lost), "{standing:?}");
+    assert!(matches!(standing, TaskStanding::Lost), "{standing:?}");
     assert!(session.attend().await.expect("attended").is_empty(), "its intent is settled already");
     session.attend().await.expect("attended");
     let ends = ends(&world).await;
@@ -612,7 +612,7 @@ async fn the_book_shows_a_session_its_own_tasks_and_what_they_wrote_so_far() {
     let book = process.gate.tasks();
     tokio::task::yield_now().await;
     let seen = book.wait(world.session, id, Duration::from_secs(2)).await.expect("a task");
-    let Standing::Running(streams) = seen.standing else { panic!("{seen:?}") };
+    let TaskStanding::Running(streams) = seen.standing else { panic!("{seen:?}") };
     assert_eq!((streams[0].name.as_str(), streams[0].head.as_slice()), ("stdout", b"before\nafter\n".as_slice()));
     let stranger = portcullis_base::SessionId::from_u128(99);
     assert!(book.look(stranger, id).await.is_err(), "another session's task is not found");
@@ -623,6 +623,6 @@ async fn the_book_shows_a_session_its_own_tasks_and_what_they_wrote_so_far() {
     signs.leave.notify_one();
     let seen = waiting.await.expect("a task");
     assert!(begun.elapsed() < Duration::from_secs(1), "it does not wait longer than it must");
-    assert!(matches!(seen.standing, Standing::Ended(end) if end.text == "the result"));
+    assert!(matches!(seen.standing, TaskStanding::Ended(end) if end.text == "the result"));
     assert_eq!(seen.tool, "task");
 }

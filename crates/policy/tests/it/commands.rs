@@ -3,7 +3,7 @@
 use crate::corpus;
 
 use portcullis_base::Timestamp;
-use portcullis_command::{Redirected, analyse, read_only};
+use portcullis_command::{RedirectedFile, analyse, read_only};
 use portcullis_contract::{AccessRequest, Action, DefaultPolicy, ResourceKind};
 use portcullis_policy::{
     Asker, Decision, Grant, GrantScope, Layer, Policy, PolicyBuilder, Satisfies, lexical, line_access, parse_rules,
@@ -281,7 +281,7 @@ fn l32_a_command_behind_very_many_words_is_denied_or_opaque() {
 #[test]
 fn l27_redirections_are_files_for_rules() {
     let of = |line: &str| analyse(line).redirections;
-    let file = |path: &str, writes| Redirected { path: path.to_owned(), writes };
+    let file = |path: &str, writes| RedirectedFile { path: path.to_owned(), writes };
     assert_eq!(of("a > b < c 2>> 'd e' 3>&1 &>/dev/null"), [file("b", true), file("c", false), file("d e", true)]);
     assert_eq!(of("a <> b"), [file("b", true), file("b", false)]);
     assert_eq!(of("a >& b"), [file("b", true)]);

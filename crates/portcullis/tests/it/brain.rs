@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use portcullis::model::{
-    Answer, AnswerPart, Call, Delta, Failure, Heard, Message, Model, ModelError, ModelName, Request, Stop, ToolSpec,
-    Usage,
+    Answer, AnswerPart, Call, Delta, DeltaSink, Failure, Message, Model, ModelError, ModelName, Request, Stop,
+    ToolSpec, Usage,
 };
 
 type Act = dyn Fn(usize, bool) -> BoxFuture<'static, Vec<AnswerPart>> + Send + Sync;
@@ -152,7 +152,12 @@ impl Brain {
     }
 
     /// The answer to the request `n`, from 0.
-    async fn answer(&self, n: usize, request: &Request<'_>, heard: Heard<'_>) -> Result<Vec<AnswerPart>, ModelError> {
+    async fn answer(
+        &self,
+        n: usize,
+        request: &Request<'_>,
+        heard: DeltaSink<'_>,
+    ) -> Result<Vec<AnswerPart>, ModelError> {
         match &self.mind {
             Mind::Script(answers) => {
                 let next = answers.lock().expect("whole").pop_front();
@@ -200,7 +205,7 @@ impl Model for Brain {
         self.unfit.clone().map_or(Ok(()), Err)
     }
 
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
+    async fn ask(&self, request: &Request<'_>, heard: DeltaSink<'_>) -> Result<Answer, ModelError> {
         let render = |message: &Message, out: &mut Vec<u8>| {
             self.rendered.fetch_add(1, Ordering::Relaxed);
             out.extend_from_slice(serde_json::to_string(message).expect("JSON").as_bytes());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis::{
-    Answer, AskId, CallOutcome, CancellationToken, Code, DefaultPolicy, Interrupt, MemoryArtifacts, Reply, Runtime,
+    AskAnswer, AskId, CallOutcome, CancellationToken, Code, DefaultPolicy, Interrupt, MemoryArtifacts, Reply, Runtime,
     RuntimeBuilder, RuntimeError, Semantics, SessionId, Store, StoreError, SystemClock, SystemIds, Tool,
 };
 use portcullis_base::AppendId;
@@ -111,7 +111,7 @@ async fn a_cancel_interrupts_the_call_of_an_answered_ask() {
     let runtime = Runtime::builder().tool("endless", endless(&began, asks())).expect("a name").build().expect("builds");
     let session = runtime.create_session("x").await.expect("made");
     let ask = waiting(runtime.call(session, "endless", INPUT).await.expect("parked"));
-    runtime.reply(ask, Answer::by("ada", Reply::AllowOnce)).await.expect("recorded");
+    runtime.reply(ask, AskAnswer::by("ada", Reply::AllowOnce)).await.expect("recorded");
     let cancel = CancellationToken::new();
     let (settled, ()) = soon(async {
         tokio::join!(runtime.see_through_until(ask, &cancel), async {
@@ -129,7 +129,7 @@ async fn a_cancel_before_an_answered_call_began_does_not_spend_the_answer() {
     let runtime = Runtime::builder().tool("write", echo(asks())).expect("a name").build().expect("builds");
     let session = runtime.create_session("x").await.expect("made");
     let ask = waiting(runtime.call(session, "write", INPUT).await.expect("parked"));
-    runtime.reply(ask, Answer::by("ada", Reply::AllowOnce)).await.expect("recorded");
+    runtime.reply(ask, AskAnswer::by("ada", Reply::AllowOnce)).await.expect("recorded");
     let cancelled = CancellationToken::new();
     cancelled.cancel();
     assert!(runtime.see_through_until(ask, &cancelled).await.is_err(), "not run");
@@ -181,7 +181,7 @@ async fn calls_in_a_served_session_are_run_by_whoever_serves_it() {
         assert_eq!(code(&seen), Some(Code::Ok));
     }
     let ask = waiting(soon(client.call(session, "write", INPUT)).await.expect("parked"));
-    client.reply(ask, Answer::by("ada", Reply::AllowOnce)).await.expect("recorded");
+    client.reply(ask, AskAnswer::by("ada", Reply::AllowOnce)).await.expect("recorded");
     let settled = soon(client.see_through_until(ask, &CancellationToken::new())).await.expect("settled");
     assert!(settled.observed.ok && !settled.ran_here);
     stop.cancel();
@@ -251,7 +251,7 @@ async fn l36_an_approval_counts_in_the_workspace_it_was_given_for() {
     let session = one.create_session("x").await.expect("made");
     let outcome = one.call(session, "write", r#"{"file_path":"a.txt","content":"x"}"#).await.expect("no fault");
     let CallOutcome::Waiting(ask) = outcome else { panic!("it asks: {outcome:?}") };
-    one.reply(ask, Answer::by("ada", Reply::AllowOnce)).await.expect("recorded");
+    one.reply(ask, AskAnswer::by("ada", Reply::AllowOnce)).await.expect("recorded");
     two.attend(session).await.expect("no fault");
     let settled = one.see_through(ask, Duration::from_secs(5)).await.expect("settled").observed;
     assert_eq!(settled.code.known(), Some(Code::StaleFileBaseline), "{}", settled.summary);
@@ -290,7 +290,7 @@ async fn l38_an_answer_to_the_copy_at_the_root_answers_the_ask_of_the_child() {
         };
         let shown = store.read(key(if at_root { root } else { child }), 0, 100).await.expect("read");
         let shown = shown.iter().find(|event| event.kind.as_str() == "agent.tool_use").expect("it is shown there");
-        let answer = || Answer::by("ada", Reply::AllowOnce);
+        let answer = || AskAnswer::by("ada", Reply::AllowOnce);
         let (answered, _) = runtime.reply_to(shown.id, answer()).await.expect("recorded");
         assert_eq!(answered, ask);
         let settled = soon(runtime.see_through(ask, Duration::from_secs(5))).await.expect("it ran");

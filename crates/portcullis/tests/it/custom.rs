@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis::harness::{Settings, Stopped, Woken};
+use portcullis::harness::{Settings, WakeStop, Woken};
 use portcullis::{
     CancellationToken, CustomTool, MemoryArtifacts, MemoryStore, Profile, Refused, Runtime, RuntimeError, SystemClock,
     SystemIds, Tool,
@@ -40,7 +40,7 @@ async fn world(answers: impl IntoIterator<Item = Vec<portcullis::model::AnswerPa
 /// The one event that blocks.
 fn waits(woken: Woken) -> EventId {
     match executed(woken).stop {
-        Stopped::RequiresAction(ids) if ids.len() == 1 => ids[0],
+        WakeStop::RequiresAction(ids) if ids.len() == 1 => ids[0],
         other => panic!("{other:?}"),
     }
 }
@@ -81,7 +81,7 @@ async fn h15_a_custom_call_pauses_and_the_answer_is_its_result() {
     assert!(matches!(again, Err(RuntimeError::Refused(Refused::NotWaiting(_)))), "the first one counts: {again:?}");
 
     let end = executed(world.wake().await);
-    assert_eq!((end.text.as_str(), &end.stop), ("It is cold.", &Stopped::Idle(StopReason::EndTurn)));
+    assert_eq!((end.text.as_str(), &end.stop), ("It is cold.", &WakeStop::Idle(StopReason::EndTurn)));
     let heard = world.brain.requests();
     assert_eq!(heard.len(), 2);
     assert!(heard[1].starts_with(&heard[0]), "the conversation only grows");
@@ -129,7 +129,7 @@ async fn h26_an_interrupt_closes_a_custom_call_and_voids_an_answer_of_the_same_m
         world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
         let late = answer(&world, Some(request), "13 degrees", false).await;
         assert!(matches!(late, Err(RuntimeError::Refused(_))), "{late:?}");
-        assert_eq!(executed(world.wake().await).stop, Stopped::Idle(StopReason::Interrupted));
+        assert_eq!(executed(world.wake().await).stop, WakeStop::Idle(StopReason::Interrupted));
         let seen = observed(&world).await;
         assert_eq!(seen.len(), 1, "the call is settled");
         assert_eq!(seen[0].code.to_string(), "approval_superseded");
@@ -167,7 +167,7 @@ async fn calls_behind_a_custom_call_are_held_back_and_run_after_it() {
     ];
     let world = world([calls, vec![said("Done.")]]).await;
     std::fs::write(world.folder.path().join("a.txt"), "hello\n").expect("a file");
-    let Stopped::RequiresAction(waiting) = executed(world.wake().await).stop else { panic!("it waits") };
+    let WakeStop::RequiresAction(waiting) = executed(world.wake().await).stop else { panic!("it waits") };
     assert_eq!(waiting.len(), 2, "those of the client wait together (R1)");
     answer(&world, Some(waiting[1]), "cold", false).await.expect("answered");
     assert_eq!(waits(world.wake().await), waiting[0]);
@@ -352,7 +352,7 @@ async fn h15_a_directive_does_not_put_a_tool_to_the_client_beside_the_gate() {
     });
     world.say("how is the weather?").await;
     let woken = agent.wake(world.session, &CancellationToken::new()).await.expect("a wake");
-    assert!(!matches!(executed(woken).stop, Stopped::RequiresAction(_)), "nobody is asked for it");
+    assert!(!matches!(executed(woken).stop, WakeStop::RequiresAction(_)), "nobody is asked for it");
     assert_eq!(world.count("agent.custom_tool_use").await, 0);
 }
 
@@ -391,7 +391,7 @@ async fn l40_calls_of_a_client_in_a_row_wait_together_and_are_answered_in_any_or
     let city = |id: &str, city: &str| call(id, "get_weather", &format!(r#"{{"city":"{city}"}}"#));
     let asked = vec![city("c1", "Bern"), city("c2", "Oslo"), city("c3", "Rome")];
     let world = world([asked, vec![said("I know all three.")]]).await;
-    let Stopped::RequiresAction(waiting) = executed(world.wake().await).stop else { panic!("it waits") };
+    let WakeStop::RequiresAction(waiting) = executed(world.wake().await).stop else { panic!("it waits") };
     assert_eq!(waiting.len(), 3, "one pause for all of them (R1)");
     for (n, which) in [waiting[2], waiting[0], waiting[1]].into_iter().enumerate() {
         assert_eq!(world.brain.requests().len(), 1, "nothing is asked while one is missing");
@@ -399,7 +399,7 @@ async fn l40_calls_of_a_client_in_a_row_wait_together_and_are_answered_in_any_or
         let end = executed(world.wake().await);
         match n {
             2 => assert_eq!(end.text, "I know all three."),
-            n => assert!(matches!(&end.stop, Stopped::RequiresAction(left) if left.len() == 2 - n), "{end:?}"),
+            n => assert!(matches!(&end.stop, WakeStop::RequiresAction(left) if left.len() == 2 - n), "{end:?}"),
         }
     }
     let heard = &world.brain.requests()[1];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portcullis::CancellationToken;
 use portcullis::{
-    AccessRequest, Action, Answer, AskId, CallOutcome, Code, DefaultPolicy, GrantError, GrantId, MemoryArtifacts,
+    AccessRequest, Action, AskAnswer, AskId, CallOutcome, Code, DefaultPolicy, GrantError, GrantId, MemoryArtifacts,
     MemoryStore, Reply, Resource, Risk, RiskSet, Runtime, RuntimeError, Semantics, SessionId, SystemClock, SystemIds,
     Tool,
 };
@@ -75,7 +75,7 @@ async fn l33_l34_nineteen_of_twenty_equal_commands_run_and_a_neighbour_with_one_
     let runtime = runtime(&store);
     let session = runtime.create_session("x").await.expect("made");
     let ask = asked(&call(&runtime, session, &[TEST]).await);
-    let grant = runtime.reply(ask, Answer::by("ada", Reply::AllowSaved)).await.expect("recorded").expect("a grant");
+    let grant = runtime.reply(ask, AskAnswer::by("ada", Reply::AllowSaved)).await.expect("recorded").expect("a grant");
     runtime.attend(session).await.expect("runs");
     for _ in 0..19 {
         assert_eq!(ran(&call(&runtime, session, &[TEST]).await), [grant]);
@@ -96,7 +96,7 @@ async fn l34_uses_in_the_calls_of_a_turn_are_counted() {
     let runtime = runtime(&store);
     let session = runtime.create_session("x").await.expect("made");
     let ask = asked(&call(&runtime, session, &[TEST]).await);
-    runtime.reply(ask, Answer::by("ada", Reply::AllowSaved)).await.expect("recorded").expect("a grant");
+    runtime.reply(ask, AskAnswer::by("ada", Reply::AllowSaved)).await.expect("recorded").expect("a grant");
     runtime.attend(session).await.expect("runs");
     let owner = HostLiveness::new().this_process(WorkerId::from_u128(7), "a test");
     let opened = runtime.gate().open(session, owner, "local").await.expect("no fault");
@@ -124,7 +124,7 @@ async fn l34_revoking_in_one_process_holds_in_the_next_decision_of_another() {
     let (one, two) = (runtime(&store), runtime(&store));
     let session = one.create_session("x").await.expect("made");
     let ask = asked(&call(&one, session, &[TEST]).await);
-    let grant = one.reply(ask, Answer::by("ada", Reply::AllowSession)).await.expect("recorded").expect("a grant");
+    let grant = one.reply(ask, AskAnswer::by("ada", Reply::AllowSession)).await.expect("recorded").expect("a grant");
     one.attend(session).await.expect("runs");
     assert_eq!(ran(&call(&two, session, &[TEST]).await), [grant]);
     let other = two.create_session("y").await.expect("made");
@@ -141,8 +141,8 @@ async fn l35_a_second_answer_remembers_nothing() {
     let runtime = runtime(&store);
     let session = runtime.create_session("x").await.expect("made");
     let ask = asked(&call(&runtime, session, &[TEST]).await);
-    runtime.reply(ask, Answer::by("ada", Reply::Deny)).await.expect("recorded");
-    runtime.reply(ask, Answer::by("bob", Reply::AllowSaved)).await.expect_err("it is settled");
+    runtime.reply(ask, AskAnswer::by("ada", Reply::Deny)).await.expect("recorded");
+    runtime.reply(ask, AskAnswer::by("bob", Reply::AllowSaved)).await.expect_err("it is settled");
     assert!(runtime.gate().grants().all().await.expect("read").is_empty());
     asked(&call(&runtime, session, &[TEST]).await);
 }

@@ -1,6 +1,6 @@
 //! L69 at the facade: a declared secret is kept out of the log, or the runtime is not built.
 
-use portcullis::{Answer, CallOutcome, Reply, Runtime, RuntimeError, Tool};
+use portcullis::{AskAnswer, CallOutcome, Reply, Runtime, RuntimeError, Tool};
 use portcullis_contract::Semantics;
 use portcullis_secret::SecretText;
 use schemars::JsonSchema;
@@ -32,7 +32,7 @@ async fn l69_a_secret_in_an_answer_is_masked_before_it_is_written() {
     let outcome = runtime.call(session, "asks", "{}").await.expect("no fault");
     let CallOutcome::Waiting(ask) = outcome else { panic!("{outcome:?}") };
     let feedback = Some(format!("use {SECRET}"));
-    let answer = Answer { feedback, ..Answer::by("me", Reply::DenyWithFeedback) };
+    let answer = AskAnswer { feedback, ..AskAnswer::by("me", Reply::DenyWithFeedback) };
     runtime.reply(ask, answer).await.expect("answered");
     let key = portcullis_store::SessionKey { tenant: runtime.gate().tenant(), session };
     let log = runtime.gate().store().read(key, 0, 100).await.expect("read");

@@ -1,7 +1,7 @@
 //! One wake through the real gate and the real tools; only the model is a fake that says what it is told to.
 
 use portcullis::CancellationToken;
-use portcullis::harness::{Stopped, Woken};
+use portcullis::harness::{WakeStop, Woken};
 use portcullis_event::facts::StopReason;
 
 use crate::brain::{Brain, call, said};
@@ -25,7 +25,7 @@ async fn a_message_is_answered_and_a_read_in_the_loop_costs_one_commit() {
     std::fs::write(world.folder.path().join("a.txt"), "hello\n").expect("a file");
     world.say("what does a.txt say?").await;
     let Woken::Executed(end) = world.wake().await else { panic!("there was work") };
-    assert_eq!(end.stop, Stopped::Idle(StopReason::EndTurn));
+    assert_eq!(end.stop, WakeStop::Idle(StopReason::EndTurn));
     assert_eq!(end.text, "It says hello.");
     let events = world.events().await;
     let mut appends: Vec<_> = events.iter().map(|event| event.append_id).collect();
@@ -53,7 +53,7 @@ async fn check08_check10_an_ask_pauses_the_wake_and_the_answer_runs_the_call_onc
     .await;
     world.say("make it").await;
     let end = executed(world.wake().await);
-    let Stopped::RequiresAction(blocking) = &end.stop else { panic!("{:?}", end.stop) };
+    let WakeStop::RequiresAction(blocking) = &end.stop else { panic!("{:?}", end.stop) };
     assert_eq!(blocking.len(), 1);
     assert!(!world.folder.path().join("new.txt").exists(), "nothing before the answer (L21)");
     assert_eq!(world.wake().await, Woken::Idle, "a second wake changes nothing while it waits");
@@ -62,7 +62,7 @@ async fn check08_check10_an_ask_pauses_the_wake_and_the_answer_runs_the_call_onc
     assert_eq!(world.wake().await, Woken::Idle);
     allow_pending(&world).await;
     let end = executed(world.wake().await);
-    assert_eq!(end.stop, Stopped::Idle(StopReason::EndTurn), "{:?}", world.kinds().await);
+    assert_eq!(end.stop, WakeStop::Idle(StopReason::EndTurn), "{:?}", world.kinds().await);
     assert_eq!(std::fs::read_to_string(world.folder.path().join("new.txt")).expect("it is there"), "made\n");
     let kinds = world.kinds().await;
     assert_eq!(kinds.iter().filter(|kind| *kind == "tool.invocation.started").count(), 2, "{kinds:?}");
@@ -78,7 +78,7 @@ async fn check09_a_no_is_told_to_the_model_and_never_runs() {
     let world = world(Brain::new([vec![call("c1", "write", WRITE)], vec![said("Then I will not.")]])).await;
     world.say("make it").await;
     executed(world.wake().await);
-    let mut answer = portcullis::Answer::by("me", portcullis::Reply::DenyWithFeedback);
+    let mut answer = portcullis::AskAnswer::by("me", portcullis::Reply::DenyWithFeedback);
     answer.feedback = Some("use another name".to_owned());
     world.runtime.reply(pending(&world).await, answer).await.expect("a reply");
     let end = executed(world.wake().await);
@@ -140,7 +140,7 @@ async fn check36_a_conversation_past_its_budget_is_compacted_and_the_model_is_to
     }
     world.say("look at them all").await;
     let end = executed(world.wake().await);
-    assert_eq!(end.stop, Stopped::Idle(StopReason::EndTurn));
+    assert_eq!(end.stop, WakeStop::Idle(StopReason::EndTurn));
     let heard = world.brain.requests();
     let told: Vec<usize> = (0..heard.len()).filter(|n| heard[*n].contains("[context-compacted]")).collect();
     assert!(!told.is_empty(), "a compaction happened and was told");
@@ -164,8 +164,8 @@ async fn check07_a_transient_failure_is_tried_again_and_given_up_after_eight() {
     for n in 1..=8 {
         let end = executed(world.wake().await);
         match &end.stop {
-            Stopped::Retrying { .. } if n < 8 => {}
-            Stopped::GaveUp { .. } if n == 8 => break,
+            WakeStop::Retrying { .. } if n < 8 => {}
+            WakeStop::GaveUp { .. } if n == 8 => break,
             other => panic!("{n}: {other:?}"),
         }
         assert_eq!(world.wake().await, Woken::Idle, "not before its time: no hot loop");
@@ -206,7 +206,7 @@ async fn check05_a_wake_that_was_broken_off_is_gone_on_with_and_its_input_is_con
         world.until("span.model_request_start").await;
         cancel.cancel();
     });
-    assert_eq!(executed(woken.expect("a wake")).stop, Stopped::Broken);
+    assert_eq!(executed(woken.expect("a wake")).stop, WakeStop::Broken);
     let end = executed(world.wake().await);
     assert_eq!(end.text, "Here I am.");
     let kinds = world.kinds().await;
@@ -229,7 +229,7 @@ async fn sa_052_what_is_said_while_it_works_reaches_the_next_turn_boundary() {
         world.say("and one thing more").await;
     });
     let end = executed(woken.expect("a wake"));
-    assert_eq!(end.stop, Stopped::Idle(StopReason::EndTurn));
+    assert_eq!(end.stop, WakeStop::Idle(StopReason::EndTurn));
     let heard = world.brain.requests();
     assert!(heard.last().expect("a request").contains("and one thing more"));
 }

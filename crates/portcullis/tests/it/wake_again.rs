@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use portcullis::harness::{Live, Settings, Stopped, Woken};
+use portcullis::harness::{LiveEvent, Settings, WakeStop, Woken};
 use portcullis::model::{Failure, ModelError, Stop, Usage};
 use portcullis::{AgentParts, CancellationToken};
 use portcullis_base::Timestamp;
@@ -29,7 +29,7 @@ async fn pending(world: &World) -> Vec<WakeQueued> {
 
 fn retried_at(woken: Woken) -> Timestamp {
     let stop = executed(woken).stop;
-    let Stopped::Retrying { at, .. } = stop else { panic!("{stop:?}") };
+    let WakeStop::Retrying { at, .. } = stop else { panic!("{stop:?}") };
     at
 }
 
@@ -41,7 +41,7 @@ async fn check07_a_try_that_is_not_needed_any_more_is_cancelled() {
     assert_eq!(pending(&world).await.len(), 1);
     world.say("are you there?").await;
     let end = executed(world.wake().await);
-    assert_eq!((end.text.as_str(), &end.stop), ("Here.", &Stopped::Idle(StopReason::EndTurn)), "not rescheduled");
+    assert_eq!((end.text.as_str(), &end.stop), ("Here.", &WakeStop::Idle(StopReason::EndTurn)), "not rescheduled");
     assert_eq!(pending(&world).await, []);
 }
 
@@ -81,7 +81,7 @@ async fn a_directive_that_nobody_asked_for_is_text_and_queues_nothing() {
         let world = world(Brain::new([vec![said(&text)]])).await;
         world.say("what does it say?").await;
         let end = executed(world.wake().await);
-        assert_eq!((end.text.as_str(), &end.stop), (text.as_str(), &Stopped::Idle(StopReason::EndTurn)));
+        assert_eq!((end.text.as_str(), &end.stop), (text.as_str(), &WakeStop::Idle(StopReason::EndTurn)));
         assert_eq!(pending(&world).await, []);
     }
 }
@@ -106,8 +106,8 @@ async fn warnings(world: &World) -> Vec<String> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let watcher = {
         let seen = Arc::clone(&seen);
-        move |live: Live<'_>| {
-            if let Live::Warning(text) = live {
+        move |live: LiveEvent<'_>| {
+            if let LiveEvent::Warning(text) = live {
                 seen.lock().expect("whole").push(text.to_owned());
             }
         }
@@ -151,7 +151,7 @@ async fn an_answer_that_cannot_be_kept_is_a_failure_and_not_asked_for_for_ever()
     let world = World::with(brain, Settings::default(), |builder| builder.artifact_quota(1_000)).await;
     world.say("tell me everything").await;
     for n in 1..=5 {
-        let (Stopped::Retrying { error, .. } | Stopped::GaveUp { error }) = executed(world.wake().await).stop else {
+        let (WakeStop::Retrying { error, .. } | WakeStop::GaveUp { error }) = executed(world.wake().await).stop else {
             panic!("{n}: it was kept")
         };
         assert!(error.message.contains("could not be kept"), "{error}");
@@ -199,10 +199,10 @@ async fn h32_an_ask_that_nobody_answers_does_not_begin_the_count_anew() {
     let wake = async || executed(agent.wake(world.session, &CancellationToken::new()).await.expect("a wake")).stop;
     world.say("go").await;
     for n in 0..3 {
-        assert!(matches!(wake().await, Stopped::Rescheduled(_)), "{n}");
+        assert!(matches!(wake().await, WakeStop::Rescheduled(_)), "{n}");
         world.make_due().await;
     }
-    assert!(matches!(wake().await, Stopped::RequiresAction(_)));
+    assert!(matches!(wake().await, WakeStop::RequiresAction(_)));
     tokio::time::sleep(Duration::from_millis(60)).await;
     let enforced = async || {
         wake().await;
@@ -241,7 +241,7 @@ async fn a_model_that_says_nothing_is_given_up_after_its_time() {
     let agent = world.agent_with(Brain::silent());
     let before = tokio::time::Instant::now();
     let end = executed(agent.wake(world.session, &CancellationToken::new()).await.expect("a wake"));
-    let Stopped::Retrying { error, .. } = end.stop else { panic!("{:?}", end.stop) };
+    let WakeStop::Retrying { error, .. } = end.stop else { panic!("{:?}", end.stop) };
     assert!(error.failure == Failure::Timeout && error.message.contains("said nothing for 120 s"), "{error}");
     assert_eq!(before.elapsed().as_secs(), 120);
 }

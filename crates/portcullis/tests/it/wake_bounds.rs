@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use portcullis::harness::{Limit, Live, Settings, Stopped, Watcher, Woken};
+use portcullis::harness::{Limit, LiveEvent, Settings, WakeStop, Watcher, Woken};
 use portcullis::{AgentParts, CancellationToken};
 use portcullis_event::facts::StopReason;
 
@@ -24,7 +24,7 @@ fn bound(turns: u32) -> Settings {
 struct Seen(Mutex<Vec<String>>);
 
 impl Watcher for Seen {
-    fn see(&self, live: Live<'_>) {
+    fn see(&self, live: LiveEvent<'_>) {
         let word = format!("{live:?}");
         let word = word.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned();
         self.0.lock().expect("whole").push(word);
@@ -41,7 +41,7 @@ async fn h28_a_wake_at_its_bound_is_followed_by_the_next_without_a_word() {
         let parts = AgentParts { watcher: Arc::clone(&seen) as _, ..parts(Arc::clone(&world.brain) as _, settings) };
         let agent = world.runtime.agent(parts);
         let end = executed(agent.wake(world.session, &CancellationToken::new()).await.expect("a wake"));
-        assert_eq!((end.stop, end.text.as_str(), end.limit), (Stopped::Idle(StopReason::EndTurn), "All done.", None));
+        assert_eq!((end.stop, end.text.as_str(), end.limit), (WakeStop::Idle(StopReason::EndTurn), "All done.", None));
         assert_eq!(end.processed.len(), 1, "the message that it all began with");
         assert_eq!(world.count("span.started").await, 3, "8 requests, three a wake");
         assert_eq!(world.count("span.completed").await, 3);
@@ -80,7 +80,7 @@ async fn h28_the_limit_of_a_message_holds_over_wakes_and_ends_the_work() {
     let world = working(20, settings).await;
     world.say("go").await;
     let end = executed(world.wake().await);
-    assert_eq!((end.stop, end.limit), (Stopped::Idle(StopReason::BudgetReached), Some(Limit::Requests(5))));
+    assert_eq!((end.stop, end.limit), (WakeStop::Idle(StopReason::BudgetReached), Some(Limit::Requests(5))));
     let heard = world.brain.requests();
     assert_eq!(heard.len(), 5);
     assert!(heard[3].contains("the limit of 5 model requests for one message is near"), "{}", heard[3]);

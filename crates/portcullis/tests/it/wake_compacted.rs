@@ -1,6 +1,6 @@
 //! What a compaction keeps, and what it says of the rest (agent-runtime 6.4).
 
-use portcullis::harness::Stopped;
+use portcullis::harness::WakeStop;
 use portcullis::model::AnswerPart;
 
 use crate::brain::{Brain, call, said};
@@ -51,7 +51,7 @@ async fn check36_what_a_person_interrupted_with_outlives_a_compaction() {
     world.runtime.interrupt(world.session, "me", Some("only read from now on")).await.expect("an interrupt");
     world.say("go on").await;
     let end = executed(world.wake().await);
-    assert!(matches!(end.stop, Stopped::Idle(_)), "{:?}", end.stop);
+    assert!(matches!(end.stop, WakeStop::Idle(_)), "{:?}", end.stop);
     assert!(compactions(&world).await > 0);
     let last = world.brain.requests().last().cloned().expect("a request");
     for words in ["(with an interrupt) only read from now on", "the person said: go on"] {
@@ -65,7 +65,7 @@ async fn check36_a_no_with_its_reason_outlives_a_compaction() {
     let world = with_long_files([first].into_iter().chain(reads()).chain([vec![said("done")]])).await;
     world.say("make it").await;
     executed(world.wake().await);
-    let mut answer = portcullis::Answer::by("me", portcullis::Reply::DenyWithFeedback);
+    let mut answer = portcullis::AskAnswer::by("me", portcullis::Reply::DenyWithFeedback);
     answer.feedback = Some("never touch new.txt".to_owned());
     world.runtime.reply(pending(&world).await, answer).await.expect("a reply");
     executed(world.wake().await);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis::harness::{Stopped, WakeEnd};
+use portcullis::harness::{WakeEnd, WakeStop};
 use portcullis::model::AnswerPart;
 use portcullis::{Agent, CancellationToken, CustomTool};
 use portcullis_event::Body;
@@ -32,7 +32,7 @@ async fn h30_a_call_ends_the_wake_and_says_what_comes_after_it() {
     let agent = world.alone(Arc::clone(&world.brain) as _);
     world.say("look").await;
     let end = wake(&world, &agent).await;
-    assert!(matches!(end.stop, Stopped::Rescheduled(_)), "{:?}", end.stop);
+    assert!(matches!(end.stop, WakeStop::Rescheduled(_)), "{:?}", end.stop);
     assert_eq!(end.text, "I looked.");
     assert_eq!(world.brain.requests().len(), 1, "it is not asked once more");
     assert!(world.brain.menus()[0].contains(&"session_loop".to_owned()));
@@ -54,7 +54,7 @@ async fn h30_a_call_that_says_nothing_valid_is_refused_and_the_model_goes_on() {
     let world = world(Brain::new([vec![ends("c1", &wrong)], vec![ends("c2", &right)]])).await;
     let agent = world.alone(Arc::clone(&world.brain) as _);
     world.say("go").await;
-    assert_eq!(wake(&world, &agent).await.stop, Stopped::Idle(StopReason::EndTurn));
+    assert_eq!(wake(&world, &agent).await.stop, WakeStop::Idle(StopReason::EndTurn));
     assert!(world.brain.requests()[1].contains("schema_invalid"));
     let summary = world.events().await.into_iter().rev().find_map(|event| match event.body() {
         Body::SpanCompleted(span) => Some(span.summary),
@@ -70,7 +70,7 @@ async fn h30_where_somebody_reads_along_no_such_call_is_offered_or_heeded() {
     let world = world(Brain::new([vec![ends("c1", &wish)], vec![said("Well.")]])).await;
     world.say("go").await;
     let end = executed(world.wake().await);
-    assert_eq!((end.text.as_str(), &end.stop), ("Well.", &Stopped::Idle(StopReason::EndTurn)));
+    assert_eq!((end.text.as_str(), &end.stop), ("Well.", &WakeStop::Idle(StopReason::EndTurn)));
     assert!(!world.brain.menus()[0].contains(&"session_loop".to_owned()));
     assert!(world.brain.requests()[1].contains("unknown_tool"));
 }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis::harness::{Guidance, Settings, Stopped, Woken};
+use portcullis::harness::{Guidance, Settings, WakeStop, Woken};
 use portcullis::model::{Failure, ModelError};
-use portcullis::{Answer, Background, CancellationToken, DefaultPolicy, Reply, RuntimeError, Semantics, Tool};
+use portcullis::{AskAnswer, Background, CancellationToken, DefaultPolicy, Reply, RuntimeError, Semantics, Tool};
 use portcullis_event::facts::StopReason;
 use portcullis_store::StoreError;
 
@@ -17,7 +17,7 @@ const OTHER: &str = r#"{"file_path":"b.txt","content":"x\n"}"#;
 
 async fn refuse_and_stop(world: &World) {
     let ask = pending(world).await;
-    world.runtime.reply(ask, Answer::by("me", Reply::DenyAndStop)).await.expect("a reply");
+    world.runtime.reply(ask, AskAnswer::by("me", Reply::DenyAndStop)).await.expect("a reply");
 }
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn r04_a_no_that_means_stop_leaves_the_session_idle_and_runs_nothing_behin
     world.say("make them").await;
     executed(world.wake().await);
     refuse_and_stop(&world).await;
-    assert_eq!(executed(world.wake().await).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(executed(world.wake().await).stop, WakeStop::Idle(StopReason::Interrupted));
     assert_eq!(world.brain.requests().len(), 1, "the model is not asked again");
     assert_eq!(world.count("tool.permission.asked").await, 1, "nobody is asked about the second call");
     assert_eq!(world.count("tool.observation").await, 2, "both calls are settled");
@@ -59,10 +59,10 @@ async fn check28_an_interrupt_closes_what_waits_at_once_and_takes_no_answer_any_
     let ask = pending(&world).await;
     world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
     // No wake has run since.
-    let refused = world.runtime.reply(ask, Answer::by("me", Reply::AllowSaved)).await;
+    let refused = world.runtime.reply(ask, AskAnswer::by("me", Reply::AllowSaved)).await;
     assert!(matches!(refused, Err(RuntimeError::Store(StoreError::AskSettled { .. }))), "{refused:?}");
     assert_eq!(world.count("grant.created").await, 0, "and nothing is remembered of it");
-    assert_eq!(executed(world.wake().await).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(executed(world.wake().await).stop, WakeStop::Idle(StopReason::Interrupted));
     assert!(!world.folder.path().join("new.txt").exists());
     assert_eq!(world.count("tool.permission.closed").await, 1, "it was closed once");
     assert_eq!(world.count("tool.observation").await, 1);
@@ -101,7 +101,7 @@ async fn h35_an_operators_wake_tries_again_what_was_given_up() {
     let settings = Settings { other_tries: 1, ..Settings::default() };
     let world = World::with(failing(1, Failure::Auth), settings, |builder| builder).await;
     world.say("hello").await;
-    assert!(matches!(executed(world.wake().await).stop, Stopped::GaveUp { .. }));
+    assert!(matches!(executed(world.wake().await).stop, WakeStop::GaveUp { .. }));
     let head = world.runtime.gate().store().head(world.key()).await.expect("a store").expect("a head");
     assert_eq!(head.next_due_at, None, "nobody comes by themselves");
     assert_eq!(world.wake().await, Woken::Idle, "nor does a worker that passes by");
@@ -115,7 +115,7 @@ async fn h35_an_operators_wake_does_not_wait_for_the_time_of_the_next_try() {
     let world = world(failing(2, Failure::Overloaded)).await;
     world.say("hello").await;
     for _ in 0..2 {
-        assert!(matches!(executed(now(&world).await).stop, Stopped::Retrying { .. }));
+        assert!(matches!(executed(now(&world).await).stop, WakeStop::Retrying { .. }));
         assert_eq!(world.wake().await, Woken::Idle, "by itself it waits");
     }
     assert_eq!(executed(now(&world).await).text, "Here I am.");
@@ -169,7 +169,7 @@ async fn h28_words_and_interrupts_are_heard_while_a_background_task_goes_on() {
         working.await.expect("no panic").expect("a wake")
     };
     let end = tokio::time::timeout(Duration::from_secs(20), heard).await.expect("nobody waits for the task");
-    assert_eq!(executed(end).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(executed(end).stop, WakeStop::Idle(StopReason::Interrupted));
     assert_eq!(world.count("task.completed").await, 1, "the interrupt ended it");
     assert!(!late.exists());
 }
@@ -219,7 +219,7 @@ async fn check05_a_process_that_is_told_to_end_leaves_what_it_has_not_begun() {
         world.until("tool.invocation.started").await;
         stop.cancel();
     });
-    assert_eq!(executed(woken.expect("a wake")).stop, Stopped::Broken);
+    assert_eq!(executed(woken.expect("a wake")).stop, WakeStop::Broken);
     assert_eq!(world.count("tool.observation").await, 1, "the one that ran is settled, the other is as it was");
     assert!(!made.join("second").exists());
     assert_eq!(executed(world.wake().await).text, "Done.");
@@ -237,7 +237,7 @@ async fn allowed_for_ever(command: impl Fn(usize) -> String, settings: Settings)
     world.say("go").await;
     for _ in 0..40 {
         match executed(world.wake().await).stop {
-            Stopped::RequiresAction(_) => {
+            WakeStop::RequiresAction(_) => {
                 allow_pending(&world).await;
             }
             _ => return world,
@@ -257,7 +257,7 @@ async fn h28_the_limit_of_requests_holds_across_the_asks_of_one_piece_of_work() 
     assert_eq!(world.count("tool.invocation.started").await, 4);
     // A new word is new work.
     world.say("go on").await;
-    assert!(matches!(executed(world.wake().await).stop, Stopped::RequiresAction(_)));
+    assert!(matches!(executed(world.wake().await).stop, WakeStop::RequiresAction(_)));
 }
 
 #[tokio::test]

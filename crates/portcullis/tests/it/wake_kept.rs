@@ -1,6 +1,6 @@
 //! What a wake keeps: nothing that was said is lost, and nothing that is secret is written.
 
-use portcullis::harness::{Settings, Stopped, Woken};
+use portcullis::harness::{Settings, WakeStop, Woken};
 use portcullis::model::{AnswerPart, Failure, ModelError, Opaque};
 use portcullis::{CancellationToken, Tool};
 use portcullis_contract::Semantics;
@@ -135,7 +135,7 @@ async fn check05_input_that_was_taken_up_and_never_shown_is_shown_by_the_next_wa
     let cancel = CancellationToken::new();
     cancel.cancel();
     let woken = world.agent.wake(world.session, &cancel).await.expect("a wake");
-    assert_eq!(executed(woken).stop, Stopped::Broken);
+    assert_eq!(executed(woken).stop, WakeStop::Broken);
     assert_eq!(world.brain.requests().len(), 1, "nobody was asked in between");
     let end = executed(world.wake().await);
     assert_eq!(end.text, "I heard you.");
@@ -174,7 +174,7 @@ async fn a_conversation_too_long_for_the_provider_is_shrunk_once_and_then_told()
     assert!(heard[5].len() < heard[4].len() && heard[5].contains("[context-compacted]"), "{}", heard[5]);
     world.say("once more").await;
     let end = executed(world.wake().await);
-    let Stopped::Retrying { error, .. } = &end.stop else { panic!("{:?}", end.stop) };
+    let WakeStop::Retrying { error, .. } = &end.stop else { panic!("{:?}", end.stop) };
     assert_eq!(error.failure, Failure::ContextOverflow);
     assert!(world.brain.requests().len() <= 8, "shrunk once, not for ever");
 }
@@ -210,7 +210,7 @@ async fn a_conversation_is_shrunk_for_the_provider_again_when_it_has_gone_on() {
     }
     world.say("look").await;
     let end = executed(world.wake().await);
-    let Stopped::Retrying { error, .. } = &end.stop else { panic!("{:?}", end.stop) };
+    let WakeStop::Retrying { error, .. } = &end.stop else { panic!("{:?}", end.stop) };
     assert_eq!(error.failure, Failure::ContextOverflow, "twice in a row is an error");
     assert!(world.count("agent.thread_context_compacted").await >= 3, "each time, and by what was learnt");
 }

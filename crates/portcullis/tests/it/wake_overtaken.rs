@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portcullis::CancellationToken;
-use portcullis::harness::{Stopped, Woken};
+use portcullis::harness::{WakeStop, Woken};
 use portcullis_event::Body;
 
 use crate::brain::{Brain, said};
@@ -12,7 +12,7 @@ use crate::world::{World, executed, world};
 const FIRST: &str = r#"I created `src/new.rs`. <portcullis-session-loop>{"outcome":"sleep","summary":"s","queuedWakes":[{"reason":"look again","delaySeconds":60}],"learnings":[{"title":"t","detail":"d"}]}</portcullis-session-loop>"#;
 
 /// A model that is spoken to, or interrupted, while it gives its first answer; and how each wake ended.
-async fn meanwhile(interrupt: bool) -> (World, Vec<Stopped>) {
+async fn meanwhile(interrupt: bool) -> (World, Vec<WakeStop>) {
     let world = world(Brain::new([])).await;
     let (runtime, session) = (world.runtime.clone(), world.session);
     let model = Brain::acting(move |n, _| {
@@ -55,7 +55,7 @@ async fn l76_an_answer_that_somebody_spoke_into_is_told_checked_and_heeded() {
     assert_eq!(words, ["I created `src/new.rs`.", "You are welcome."]);
     assert_eq!(verdicts, ["contradicted", "no_claims"], "a lie is one, whoever speaks meanwhile");
     assert_eq!((world.count("wake.queued").await, world.count("learning.captured").await), (1, 1));
-    assert!(matches!(stops[..], [Stopped::Rescheduled(_)]), "{stops:?}");
+    assert!(matches!(stops[..], [WakeStop::Rescheduled(_)]), "{stops:?}");
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn l76_an_answer_that_was_interrupted_at_its_end_is_told_and_nothing_comes
     let (words, verdicts) = told(&world).await;
     assert_eq!((words, verdicts), (vec!["I created `src/new.rs`.".to_owned()], vec!["contradicted"]));
     assert_eq!((world.count("wake.queued").await, world.count("learning.captured").await), (0, 1));
-    assert!(matches!(stops[..], [Stopped::Idle(_)]), "{stops:?}");
+    assert!(matches!(stops[..], [WakeStop::Idle(_)]), "{stops:?}");
     // The next wake does not tell it again.
     world.say("and now?").await;
     let agent = world.alone(Arc::new(Brain::acting(|_, _| async { vec![said("Nothing.")] })));

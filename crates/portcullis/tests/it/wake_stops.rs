@@ -1,7 +1,7 @@
 //! A wake that somebody wants to stop, and one that does not stop by itself.
 
 use portcullis::CancellationToken;
-use portcullis::harness::{Limit, Settings, Stopped, Woken};
+use portcullis::harness::{Limit, Settings, WakeStop, Woken};
 use portcullis_event::facts::StopReason;
 
 use crate::brain::{Brain, call, said};
@@ -17,7 +17,7 @@ async fn h28_a_user_interrupt_ends_a_wake_that_waits_for_the_model() {
         world.until("span.model_request_start").await;
         world.runtime.interrupt(world.session, "me", Some("too slow")).await.expect("an interrupt");
     });
-    assert_eq!(executed(woken.expect("a wake")).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(executed(woken.expect("a wake")).stop, WakeStop::Idle(StopReason::Interrupted));
     assert_eq!(world.wake().await, Woken::Idle, "the interrupt is consumed with the wake it ended");
     world.say("still there?").await;
     let end = executed(world.wake().await);
@@ -33,7 +33,7 @@ async fn h26_an_interrupt_and_nothing_else_ends_the_wake_without_a_request() {
     world.say("make it").await;
     executed(world.wake().await);
     world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
-    assert_eq!(executed(world.wake().await).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(executed(world.wake().await).stop, WakeStop::Idle(StopReason::Interrupted));
     assert_eq!(world.brain.requests().len(), 1, "nobody was asked again");
     assert_eq!(world.wake().await, Woken::Idle);
     let kinds = world.kinds().await;
@@ -67,7 +67,7 @@ async fn check28_h28_an_interrupt_of_a_running_wake_cancels_what_was_to_come_by_
         world.make_due().await;
         world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
     });
-    assert_eq!(executed(woken.expect("a wake")).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(executed(woken.expect("a wake")).stop, WakeStop::Idle(StopReason::Interrupted));
     assert_eq!(world.count("wake.cancelled").await, 1);
     assert_eq!(world.wake().await, Woken::Idle, "nothing goes on by itself");
 }
@@ -80,7 +80,7 @@ async fn a_model_that_always_calls_is_stopped_by_the_last_request_for_a_message(
     std::fs::write(world.folder.path().join("a.txt"), "x\n").expect("a file");
     world.say("go").await;
     let end = executed(world.wake().await);
-    assert_eq!((end.stop, end.limit), (Stopped::Idle(StopReason::BudgetReached), Some(Limit::Requests(3))));
+    assert_eq!((end.stop, end.limit), (WakeStop::Idle(StopReason::BudgetReached), Some(Limit::Requests(3))));
     assert_eq!(end.text, "once more");
     let heard = world.brain.requests();
     assert_eq!(heard.len(), 3, "three requests, not one more");
@@ -107,7 +107,7 @@ async fn check09_an_interrupt_ends_the_calls_that_were_held_back_as_well() {
             world.say("do not write anything").await;
             assert_eq!(executed(world.wake().await).text, "Stopped.");
         } else {
-            assert_eq!(executed(world.wake().await).stop, Stopped::Idle(StopReason::Interrupted));
+            assert_eq!(executed(world.wake().await).stop, WakeStop::Idle(StopReason::Interrupted));
             world.say("and now?").await;
             assert_eq!(executed(world.wake().await).text, "Stopped.");
         }
@@ -134,7 +134,7 @@ async fn check09_an_interrupt_while_an_approved_call_runs_lets_nothing_behind_it
         began.notified().await;
         world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
     });
-    assert_eq!(executed(woken.expect("a wake")).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(executed(woken.expect("a wake")).stop, WakeStop::Idle(StopReason::Interrupted));
     assert_eq!(world.count("tool.observation").await, 2);
     assert!(!world.folder.path().join("b.txt").exists());
     assert_eq!(world.brain.requests().len(), 1);
@@ -156,7 +156,7 @@ async fn check28_h26_an_answer_before_an_interrupt_runs_nothing_whoever_carries_
     let other = r#"{"file_path":"other.txt","content":"made\n"}"#;
     let parked = world.runtime.call(world.session, "write", other).await.expect("parked");
     let portcullis::CallOutcome::Waiting(ask) = parked else { panic!("{parked:?}") };
-    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    world.runtime.reply(ask, portcullis::AskAnswer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
     let settled = world.runtime.see_through(ask, std::time::Duration::from_secs(20)).await.expect("settled");
     assert!(settled.observed.ok, "{}", settled.observed.summary);
 }
@@ -230,13 +230,13 @@ async fn r4_a_stop_that_was_heeded_is_over_for_what_is_said_next() {
     let world = world(Brain::new(answers)).await;
     world.say("go").await;
     executed(world.wake().await);
-    let reply = |reply| portcullis::Answer::by("me", reply);
+    let reply = |reply| portcullis::AskAnswer::by("me", reply);
     world.runtime.reply(pending(&world).await, reply(portcullis::Reply::DenyAndStop)).await.expect("a reply");
     world.say("write the other").await;
-    assert!(matches!(executed(world.wake().await).stop, Stopped::RequiresAction(_)), "it asks for what is wanted now");
+    assert!(matches!(executed(world.wake().await).stop, WakeStop::RequiresAction(_)), "it asks for what is wanted now");
     world.runtime.reply(pending(&world).await, reply(portcullis::Reply::AllowOnce)).await.expect("a reply");
     let end = executed(world.wake().await);
-    assert_eq!((end.stop, end.text.as_str()), (Stopped::Idle(StopReason::EndTurn), "Written."));
+    assert_eq!((end.stop, end.text.as_str()), (WakeStop::Idle(StopReason::EndTurn), "Written."));
     assert!(world.folder.path().join("b.txt").exists());
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use portcullis::harness::{Live, Settings, Stopped, Watcher};
+use portcullis::harness::{LiveEvent, Settings, WakeStop, Watcher};
 use portcullis::model::{Failure, Stop};
 use portcullis::{AgentParts, CancellationToken};
 use portcullis_event::facts::StopReason;
@@ -15,13 +15,13 @@ use crate::world::{WRITE, World, executed, parts, world};
 struct Seen(Mutex<String>);
 
 impl Watcher for Seen {
-    fn see(&self, live: Live<'_>) {
+    fn see(&self, live: LiveEvent<'_>) {
         self.0.lock().expect("whole").push_str(&format!("{live:?}\n"));
     }
 }
 
 /// Wakes the session while somebody watches, and gives what they saw.
-async fn watched(world: &World, settings: Settings) -> (Stopped, String) {
+async fn watched(world: &World, settings: Settings) -> (WakeStop, String) {
     let seen = Arc::new(Seen::default());
     let parts = AgentParts { watcher: Arc::clone(&seen) as _, ..parts(Arc::clone(&world.brain) as _, settings) };
     let agent = world.runtime.agent(parts);
@@ -37,7 +37,7 @@ async fn no_call_of_an_answer_that_was_refused_is_run() {
     let world = world(brain).await;
     world.say("make it").await;
     let (stop, shown) = watched(&world, Settings::default()).await;
-    assert_eq!(stop, Stopped::Idle(StopReason::Refusal));
+    assert_eq!(stop, WakeStop::Idle(StopReason::Refusal));
     assert!(shown.contains("the 1 calls in it were not run"), "{shown}");
     assert_eq!(world.count("intent.proposed").await, 0);
     world.say("and now?").await;
@@ -51,7 +51,7 @@ async fn an_answer_of_nothing_that_ended_for_an_unknown_reason_is_tried_again() 
     let brain = Brain::new([vec![], vec![said("again")]]).always_ending(Stop::Other("who_knows".to_owned()));
     let world = world(brain).await;
     world.say("go").await;
-    let Stopped::Retrying { error, .. } = executed(world.wake().await).stop else { panic!("it is tried again") };
+    let WakeStop::Retrying { error, .. } = executed(world.wake().await).stop else { panic!("it is tried again") };
     assert!(error.failure == Failure::Server && error.message.contains("who_knows"), "{error}");
 }
 
@@ -59,7 +59,7 @@ async fn an_answer_of_nothing_that_ended_for_an_unknown_reason_is_tried_again() 
 async fn an_answer_that_used_up_its_limit_before_it_said_anything_is_no_end_of_the_work() {
     let world = world(Brain::new([vec![]]).always_ending(Stop::MaxTokens)).await;
     world.say("go").await;
-    assert_eq!(executed(world.wake().await).stop, Stopped::Idle(StopReason::BudgetReached));
+    assert_eq!(executed(world.wake().await).stop, WakeStop::Idle(StopReason::BudgetReached));
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_wake_whose_last_answer_only_calls_came_to_a_limit() {
     let world = world(Brain::new(calls)).await;
     world.say("go").await;
     let (stop, _) = watched(&world, Settings { max_requests_per_message: 2, ..Settings::default() }).await;
-    assert_eq!(stop, Stopped::Idle(StopReason::BudgetReached));
+    assert_eq!(stop, WakeStop::Idle(StopReason::BudgetReached));
 }
 
 const SECRET: &str = "hunter2-very-secret";

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis::harness::{Settings, Unwatched, Woken};
+use portcullis::harness::{NoWatcher, Settings, Woken};
 use portcullis::model::Model;
 use portcullis::{Agent, AgentParts, CancellationToken, Profile, Runtime, RuntimeBuilder, SessionId, SystemIds};
 use portcullis_event::Body;
@@ -25,7 +25,7 @@ pub fn parts(model: Arc<dyn Model>, settings: Settings) -> AgentParts {
     AgentParts {
         model,
         settings: Settings { directive: false, ..settings },
-        watcher: Arc::new(Unwatched),
+        watcher: Arc::new(NoWatcher),
         entropy: Arc::new(SystemIds::new()),
         sandbox: "isolated".to_owned(),
     }
@@ -139,7 +139,7 @@ pub async fn pending(world: &World) -> portcullis::AskId {
 /// Allows the one ask that waits, once.
 pub async fn allow_pending(world: &World) -> portcullis::AskId {
     let ask = pending(world).await;
-    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    world.runtime.reply(ask, portcullis::AskAnswer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
     ask
 }
 

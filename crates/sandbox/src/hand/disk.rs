@@ -156,9 +156,9 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[derive(Debug, Default)]
-    struct Said(AtomicU64);
+    struct FixedSpace(AtomicU64);
 
-    impl FreeSpace for Said {
+    impl FreeSpace for FixedSpace {
         fn free(&self, _: BorrowedFd<'_>) -> io::Result<u64> {
             match self.0.load(Ordering::Relaxed) {
                 u64::MAX => Err(io::Error::other("not to be told")),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn after(at_start: u64, now: u64) -> Option<DiskLimit> {
-        let said = Arc::new(Said::default());
+        let said = Arc::new(FixedSpace::default());
         said.0.store(at_start, Ordering::Relaxed);
         let probe: Arc<dyn FreeSpace> = said.clone();
         let disks = Disks::of(&plan(), &probe);

@@ -32,7 +32,7 @@ impl Unheld {
 /// Promises that need a root of its own, at a level that has none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("isolation level `{level}` cannot keep {} apart from the tree around it; \
-         only level `full` can (`portcullis doctor` says what is missing for it)",
+         only level `full` can",
         .what.iter().map(|one| one.place().display().to_string()).collect::<Vec<_>>().join(", "))]
 pub struct CannotHold {
     pub level: IsolationLevel,

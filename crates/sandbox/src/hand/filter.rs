@@ -135,7 +135,7 @@ const SYS_OPEN_TREE_ATTR: libc::c_long = 467;
 
 /// What else a command has around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Around {
+pub(crate) enum Exposure {
     /// A root of its own.
     Nothing,
     /// The host's files: a daemon's socket would be reachable, docker's for one.
@@ -144,7 +144,7 @@ pub(crate) enum Around {
     FilesAndProcesses,
 }
 
-impl Around {
+impl Exposure {
     pub(crate) fn of(layers: Layers) -> Self {
         if layers.has(Layer::PrivateRoot) {
             Self::Nothing
@@ -168,13 +168,13 @@ impl Around {
 }
 
 /// The filters for a place, to be put up in this order. Empty where this processor is not known.
-pub(crate) fn filters(network: Network, around: Around) -> &'static [Vec<Instruction>] {
+pub(crate) fn filters(network: Network, around: Exposure) -> &'static [Vec<Instruction>] {
     static COMPILED: [OnceLock<Vec<Vec<Instruction>>>; 6] = [const { OnceLock::new() }; 6];
     let index = around as usize * 2 + usize::from(network == Network::Host);
     COMPILED[index].get_or_init(|| compile(network, around).unwrap_or_default())
 }
 
-fn compile(network: Network, around: Around) -> Option<Vec<Vec<Instruction>>> {
+fn compile(network: Network, around: Exposure) -> Option<Vec<Vec<Instruction>>> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).ok()?;
     let filter = |rules, errno: libc::c_int| -> Option<Vec<Instruction>> {
         let action = SeccompAction::Errno(errno.cast_unsigned());
@@ -201,9 +201,9 @@ fn every_door(call: libc::c_long) -> impl Iterator<Item = libc::c_long> {
 
 type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
-fn rules(network: Network, around: Around) -> Option<Rules> {
+fn rules(network: Network, around: Exposure) -> Option<Rules> {
     let mut rules = Rules::new();
-    let among_files: &[_] = if around == Around::Nothing { &[] } else { DENIED_AMONG_FILES };
+    let among_files: &[_] = if around == Exposure::Nothing { &[] } else { DENIED_AMONG_FILES };
     for call in DENIED.iter().chain(among_files).chain(&[SYS_OPEN_TREE_ATTR]) {
         rules.extend(every_door(*call).map(|door| (door, Vec::new())));
     }
@@ -224,7 +224,7 @@ fn rules(network: Network, around: Around) -> Option<Rules> {
         conditional.push((libc::SYS_socketpair, vec![kind(libc::SOCK_DGRAM)?, kind(libc::SOCK_RAW)?]));
     }
     conditional.extend(no_setuid()?);
-    if around == Around::FilesAndProcesses {
+    if around == Exposure::FilesAndProcesses {
         for (call, argument) in DENIED_ON_OTHERS {
             conditional.push((*call, vec![when(&[(*argument, Ne, 0)])?]));
         }
@@ -316,10 +316,10 @@ mod tests {
     #[test]
     fn every_place_has_its_filters_on_this_processor() {
         for network in [Network::Disabled, Network::Host] {
-            for around in [Around::Nothing, Around::Files, Around::FilesAndProcesses] {
+            for around in [Exposure::Nothing, Exposure::Files, Exposure::FilesAndProcesses] {
                 assert_eq!(filters(network, around).len(), 2, "{network:?} {around:?}");
             }
         }
-        assert_ne!(filters(Network::Disabled, Around::Nothing), filters(Network::Disabled, Around::Files));
+        assert_ne!(filters(Network::Disabled, Exposure::Nothing), filters(Network::Disabled, Exposure::Files));
     }
 }

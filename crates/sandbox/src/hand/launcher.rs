@@ -10,12 +10,12 @@ use rustix::fs::{Mode, OFlags};
 
 use super::cgroup::Cgroup;
 use super::disk::{Disks, FreeSpace, Statvfs};
-use super::plan::{Bind, BindAccess, Hold, Output, Plan, Source, Stdin, Tmp};
+use super::plan::{Bind, BindAccess, OnUnheld, Output, Plan, Source, Stdin, Tmp};
 use super::posture::Layers;
 use super::probe::{self, Probed};
-use super::running::{Running, Watched};
-use super::spawn::{self, Outputs, Ready};
-use super::wire::{From, LimitOrders, MountKind, MountOrder, Orders, Report, Step, path_bytes};
+use super::running::{Running, WatchedGuard};
+use super::spawn::{self, Outputs, PreparedLaunch};
+use super::wire::{BindSource, LimitOrders, MountKind, MountOrder, Orders, Report, Step, path_bytes};
 use super::{CannotHold, LaunchError, Layer, Posture, Unheld, is_init};
 
 /// Starts commands. Clones share what was probed.
@@ -117,7 +117,7 @@ impl Launcher {
                 Attempt::Failed(failed) => failed,
             };
             // Something was there when we probed and is not now: with less, if the plan allows it.
-            let Failed { step, errno, .. } = failed;
+            let LaunchStepFailure { step, errno, .. } = failed;
             let Some(layer) = probe::absent(step, errno) else { return Err(failed.into_error(&plan)) };
             posture.missing.push(probe::describe(layer, step, errno));
             match layer {
@@ -149,7 +149,7 @@ impl Launcher {
             Some(Ok(made)) => Some(made),
             Some(Err(why)) => {
                 let errno = why.raw_os_error().unwrap_or_default();
-                return Ok(Attempt::Failed(Failed { step: Step::CgroupJoin, errno, index: 0 }));
+                return Ok(Attempt::Failed(LaunchStepFailure { step: Step::CgroupJoin, errno, index: 0 }));
             }
         };
         let (orders, handles) = orders(plan, layers, cgroup.is_some());
@@ -168,14 +168,17 @@ impl Launcher {
         let stdout = given(&plan.stdout).map_err(launcher("its output"))?;
         let stderr = given(&plan.stderr).map_err(launcher("its output"))?;
         let outputs = Outputs { stdout, stderr };
-        let ready = Ready::new(self.program()?, &orders, &fds, outputs).map_err(launcher("sending its orders"))?;
+        let ready =
+            PreparedLaunch::new(self.program()?, &orders, &fds, outputs).map_err(launcher("sending its orders"))?;
         drop(fds);
         let spawned = spawn::spawn(ready).await.map_err(launcher("posix_spawn"))?;
         let cgroup = cgroup.map(|(group, _)| group);
         let running = Running::new(spawned, posture.clone(), cgroup).map_err(launcher("watching it"))?;
         match running.report().await.map_err(launcher("its report"))? {
             Some(Report::Started) => Ok(Attempt::Runs(Box::new(running.with(unheld, watched, disk)))),
-            Some(Report::Failed { step, errno, index }) => Ok(Attempt::Failed(Failed { step, errno, index })),
+            Some(Report::Failed { step, errno, index }) => {
+                Ok(Attempt::Failed(LaunchStepFailure { step, errno, index }))
+            }
             Some(Report::Exited { .. }) | None => {
                 Err(launcher("its report")(io::Error::other("it ended without a word")))
             }
@@ -185,16 +188,16 @@ impl Launcher {
 
 enum Attempt {
     Runs(Box<Running>),
-    Failed(Failed),
+    Failed(LaunchStepFailure),
 }
 
-struct Failed {
+struct LaunchStepFailure {
     step: Step,
     errno: i32,
     index: u32,
 }
 
-impl Failed {
+impl LaunchStepFailure {
     fn into_error(self, plan: &Plan) -> LaunchError {
         let why = io::Error::from_raw_os_error(self.errno);
         match self.step {
@@ -253,7 +256,7 @@ fn unheld(plan: &Plan, layers: Layers) -> Result<Vec<Unheld>, CannotHold> {
     let mut must: Vec<Unheld> = view.masks.iter().cloned().map(Unheld::Mask).collect();
     let mut may: Vec<Unheld> = view.empty.iter().cloned().map(Unheld::Empty).collect();
     for guard in &view.guards {
-        let to = if guard.hold == Hold::Must { &mut must } else { &mut may };
+        let to = if guard.hold == OnUnheld::Must { &mut must } else { &mut may };
         to.push(Unheld::Guard(guard.place.clone()));
     }
     // Landlock only adds: a writable tree has no read-only part. Without it nothing is read-only.
@@ -267,7 +270,7 @@ fn unheld(plan: &Plan, layers: Layers) -> Result<Vec<Unheld>, CannotHold> {
 }
 
 /// The guarded places that do not exist, to be looked for later. One handle a bind, however many there are.
-fn watched(plan: &Plan) -> Vec<Watched> {
+fn watched(plan: &Plan) -> Vec<WatchedGuard> {
     let view = &plan.view;
     let mut roots: Vec<(&Path, Arc<OwnedFd>)> = Vec::new();
     let mut all = Vec::new();
@@ -284,7 +287,7 @@ fn watched(plan: &Plan) -> Vec<Watched> {
                 root
             }
         };
-        all.push(Watched { place: guard.place.clone(), root, rest });
+        all.push(WatchedGuard { place: guard.place.clone(), root, rest });
     }
     all.retain(|one| !one.is_there());
     all
@@ -300,12 +303,12 @@ fn orders(plan: &Plan, layers: Layers, has_cgroup: bool) -> (Orders, Vec<Arc<Own
     let mut handles: Vec<Arc<OwnedFd>> = Vec::new();
     let mut mounts = Vec::new();
     let mut from = |source: &Source| match source {
-        Source::Path(path) => From::Path(path_bytes(path)),
+        Source::Path(path) => BindSource::Path(path_bytes(path)),
         Source::Handle(fd) => {
             let index = handles.len();
             handles.push(Arc::clone(fd));
-            // Invariant: `Ready::new` refuses far fewer handles than would not fit.
-            From::Handle(u32::try_from(index).unwrap_or(u32::MAX))
+            // Invariant: `PreparedLaunch::new` refuses far fewer handles than would not fit.
+            BindSource::Handle(u32::try_from(index).unwrap_or(u32::MAX))
         }
     };
     if let Tmp::Folder(source) = &plan.view.tmp {
@@ -320,7 +323,8 @@ fn orders(plan: &Plan, layers: Layers, has_cgroup: bool) -> (Orders, Vec<Arc<Own
         let place = path_bytes(&bind.place);
         mounts.push(MountOrder { kind, optional: bind.optional, from: from(&bind.source), place });
     }
-    let bare = |kind, place: &Path| MountOrder { kind, optional: false, from: From::Nothing, place: path_bytes(place) };
+    let bare =
+        |kind, place: &Path| MountOrder { kind, optional: false, from: BindSource::Nothing, place: path_bytes(place) };
     mounts.extend(plan.view.guards.iter().map(|guard| bare(MountKind::Guard, &guard.place)));
     // Before the masks: a folder is pinned with what stands in it.
     mounts.extend(plan.view.pinned.iter().map(|place| bare(MountKind::Pin, place)));

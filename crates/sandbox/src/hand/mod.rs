@@ -23,6 +23,7 @@ mod error;
 mod filter;
 mod identity;
 mod launcher;
+mod lookup_path;
 mod plan;
 mod posture;
 mod probe;
@@ -32,7 +33,6 @@ mod stage;
 mod standby;
 mod toolchain;
 mod watch;
-mod way;
 mod wire;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,12 +40,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use disk::{DiskBreach, DiskLimit, DiskWatch, FreeSpace};
 pub use error::{CannotHold, LaunchError, Unheld};
 pub use launcher::Launcher;
-pub use plan::{Bind, BindAccess, Guard, Hold, Limits, Network, Output, Plan, Source, Stdin, Tmp, View};
-pub use posture::{Layer, Missing, Posture};
-pub use running::{Ended, Exit, Running, Target};
+pub use lookup_path::{Step, can_change, way_to};
+pub use plan::{Bind, BindAccess, Guard, Limits, Network, OnUnheld, Output, Plan, Source, Stdin, Tmp, View};
+pub use posture::{Layer, MissingLayer, Posture};
+pub use running::{Exit, ProcessEnd, Running, Target};
 pub use rustix::process::Signal;
 pub use toolchain::{Host, Toolchains, toolchains};
-pub use way::{Step, can_change, way_to};
 
 /// The first word by which a start of this program is a launcher.
 const HIDDEN_WORD: &str = "\u{1}portcullis-hand";

@@ -37,7 +37,7 @@ pub struct Bind {
 
 /// What to do where a promise about one path cannot be kept at the level reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum OnUnheld {
     /// The launch fails with [`CannotHold`](super::CannotHold).
     Must,
     /// It goes on, and [`Running::unheld`](super::Running::unheld) names it.
@@ -52,7 +52,7 @@ pub struct Guard {
     /// there cannot be kept away by a mount, for a mount point would be a write into a person's tree; it is looked
     /// for when asked, see [`Running::appeared`](super::Running::appeared).
     pub place: PathBuf,
-    pub hold: Hold,
+    pub hold: OnUnheld,
 }
 
 /// Where `/tmp` comes from.

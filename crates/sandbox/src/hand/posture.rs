@@ -41,7 +41,7 @@ impl Layer {
 
 /// A layer that is not there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Missing {
+pub struct MissingLayer {
     pub layer: Layer,
     /// What the kernel said, at which step, and what that leaves open.
     pub why: String,
@@ -53,7 +53,7 @@ pub struct Missing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Posture {
     pub level: IsolationLevel,
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingLayer>,
 }
 
 impl Posture {

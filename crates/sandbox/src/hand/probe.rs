@@ -10,9 +10,9 @@ use rustix::net::RecvFlags;
 
 use super::plan::{Limits, Network, TMP_BYTES};
 use super::posture::Layers;
-use super::spawn::{self, Outputs, Ready};
+use super::spawn::{self, Outputs, PreparedLaunch};
 use super::wire::{LimitOrders, Orders, REPORT_BYTES, Report, Step};
-use super::{Layer, Missing, Posture, cgroup, filter};
+use super::{Layer, MissingLayer, Posture, cgroup, filter};
 
 /// What a probe found.
 #[derive(Debug, Clone)]
@@ -73,13 +73,13 @@ pub(crate) fn orders(layers: Layers, network: Network) -> Orders {
         cwd: b"/".to_vec(),
         mounts: Vec::new(),
         limits: LimitOrders::of(&Limits::default(), false),
-        filters: filter::filters(network, filter::Around::of(layers)).to_vec(),
+        filters: filter::filters(network, filter::Exposure::of(layers)).to_vec(),
     }
 }
 
 fn try_once(program: &Path, layers: Layers) -> io::Result<Report> {
     let orders = Orders { probe: true, ..orders(layers, Network::Disabled) };
-    let spawned = spawn::spawn_blocking(Ready::new(program, &orders, &[], Outputs::default())?)?;
+    let spawned = spawn::spawn_blocking(PreparedLaunch::new(program, &orders, &[], Outputs::default())?)?;
     let mut end = [PollFd::new(&spawned.socket, PollFlags::IN)];
     let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
     if rustix::event::poll(&mut end, Some(&patience))? == 0 {
@@ -147,21 +147,21 @@ pub(crate) fn absent(step: Step, errno: i32) -> Option<Layer> {
     })
 }
 
-pub(crate) fn describe(layer: Layer, step: Step, errno: i32) -> Missing {
+pub(crate) fn describe(layer: Layer, step: Step, errno: i32) -> MissingLayer {
     let (open, raise) = words(layer);
     let error = io::Error::from_raw_os_error(errno);
-    Missing { layer, why: format!("{} failed ({error}); {open}", step.name()), raise: raise.to_owned() }
+    MissingLayer { layer, why: format!("{} failed ({error}); {open}", step.name()), raise: raise.to_owned() }
 }
 
 /// The layer of the most promises that cannot be put up without this one, if it was there: whoever reads which layers
 /// are missing need not know which rest on which.
-pub(crate) fn gone_with(layer: Layer, layers: Layers) -> Option<Missing> {
+pub(crate) fn gone_with(layer: Layer, layers: Layers) -> Option<MissingLayer> {
     let root = Layer::PrivateRoot;
     if layer == root || !layers.has(root) || layers.without(layer).has(root) {
         return None;
     }
     let why = format!("it needs {}; {}", layer.as_str(), words(root).0);
-    Some(Missing { layer: root, why, raise: words(layer).1.to_owned() })
+    Some(MissingLayer { layer: root, why, raise: words(layer).1.to_owned() })
 }
 
 /// What the absence leaves open, and what would raise it.
@@ -203,22 +203,22 @@ fn words(layer: Layer) -> (&'static str, &'static str) {
 }
 
 /// The layers that a plan did not want.
-pub(crate) fn not_wanted(left: Layers) -> impl Iterator<Item = Missing> {
+pub(crate) fn not_wanted(left: Layers) -> impl Iterator<Item = MissingLayer> {
     let all = [Layer::UserNamespace, Layer::Namespaces, Layer::PrivateRoot, Layer::Landlock, Layer::Seccomp];
     all.into_iter().filter(move |layer| !left.has(*layer)).map(|layer| {
         let why = format!("the plan wants no better level; {}", words(layer).0);
-        Missing { layer, why, raise: "raise `Plan::at_most`".to_owned() }
+        MissingLayer { layer, why, raise: "raise `Plan::at_most`".to_owned() }
     })
 }
 
-fn no_cgroup(why: &str, layers: Layers) -> Missing {
+fn no_cgroup(why: &str, layers: Layers) -> MissingLayer {
     let (_, raise) = words(Layer::Cgroup);
     let pids = if layers.has(Layer::FreshProc) {
         "processes by the pid namespace (Linux 6.14) and RLIMIT_NPROC"
     } else {
         "processes by RLIMIT_NPROC alone, which counts all of the user's and does not bind root"
     };
-    Missing {
+    MissingLayer {
         layer: Layer::Cgroup,
         why: format!("{why}; memory is limited for each process (RLIMIT_DATA), not for the tree; {pids}"),
         raise: raise.to_owned(),
@@ -228,7 +228,7 @@ fn no_cgroup(why: &str, layers: Layers) -> Missing {
 /// The posture of a program that cannot start commands.
 pub(crate) fn unavailable(why: &str) -> Posture {
     let (_, raise) = words(Layer::Launcher);
-    let missing = Missing { layer: Layer::Launcher, why: why.to_owned(), raise: raise.to_owned() };
+    let missing = MissingLayer { layer: Layer::Launcher, why: why.to_owned(), raise: raise.to_owned() };
     Posture { level: portcullis_base::IsolationLevel::None, missing: vec![missing] }
 }
 

@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 use super::cgroup::Cgroup;
 use super::control::{Request, TARGET_MAIN, TARGET_OTHERS, TARGET_TREE};
 use super::disk::DiskWatch;
-use super::spawn::Spawned;
+use super::spawn::SpawnedLauncher;
 use super::watch::watch;
 use super::wire::{REPORT_BYTES, Report};
 use super::{Posture, Unheld};
@@ -28,7 +28,7 @@ pub enum Exit {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct ProcessEnd {
     pub exit: Exit,
     /// The kernel killed something in the tree for want of memory. Only known with a cgroup.
     pub out_of_memory: bool,
@@ -36,7 +36,7 @@ pub struct Ended {
     pub out_of_processes: bool,
 }
 
-impl Ended {
+impl ProcessEnd {
     /// Of a tree that was killed and of which nothing else is known.
     pub(crate) const KILLED: Self =
         Self { exit: Exit::Signal(Signal::KILL.as_raw()), out_of_memory: false, out_of_processes: false };
@@ -55,12 +55,12 @@ pub enum Target {
 /// Dropping it kills the whole tree.
 #[derive(Debug)]
 pub struct Running {
-    inner: Spawned,
+    inner: SpawnedLauncher,
     socket: AsyncFd<OwnedFd>,
     pidfd: AsyncFd<OwnedFd>,
     posture: Posture,
     unheld: Vec<Unheld>,
-    watched: Vec<Watched>,
+    watched: Vec<WatchedGuard>,
     disk: DiskWatch,
     exit: Option<Exit>,
     /// The launcher told of the end and let go of the socket.
@@ -68,7 +68,7 @@ pub struct Running {
 }
 
 impl Running {
-    pub(super) fn new(mut inner: Spawned, posture: Posture, cgroup: Option<Cgroup>) -> io::Result<Self> {
+    pub(super) fn new(mut inner: SpawnedLauncher, posture: Posture, cgroup: Option<Cgroup>) -> io::Result<Self> {
         inner.cgroup = cgroup;
         let socket = watch(inner.socket.try_clone()?)?;
         let pidfd = watch(inner.pidfd.try_clone()?)?;
@@ -85,7 +85,7 @@ impl Running {
         })
     }
 
-    pub(super) fn with(mut self, unheld: Vec<Unheld>, watched: Vec<Watched>, disk: DiskWatch) -> Self {
+    pub(super) fn with(mut self, unheld: Vec<Unheld>, watched: Vec<WatchedGuard>, disk: DiskWatch) -> Self {
         self.unheld = unheld;
         self.watched = watched;
         self.disk = disk;
@@ -155,7 +155,7 @@ impl Running {
     /// # Errors
     ///
     /// Only if the runtime cannot watch descriptors.
-    pub async fn wait(&mut self) -> io::Result<Ended> {
+    pub async fn wait(&mut self) -> io::Result<ProcessEnd> {
         while !self.told {
             match self.report().await? {
                 Some(Report::Exited { status }) => self.exit = Some(exit_of(status)),
@@ -174,7 +174,7 @@ impl Running {
         }
         let exit = self.exit.unwrap_or(Exit::Signal(Signal::KILL.as_raw()));
         let cgroup = self.inner.cgroup.as_ref();
-        Ok(Ended {
+        Ok(ProcessEnd {
             exit,
             out_of_memory: cgroup.is_some_and(Cgroup::out_of_memory),
             out_of_processes: cgroup.is_some_and(Cgroup::out_of_processes),
@@ -216,13 +216,13 @@ fn exit_of(status: i32) -> Exit {
 
 /// A guarded place that did not exist, and how it is found again on the host.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedGuard {
     pub(super) place: PathBuf,
     pub(super) root: Arc<OwnedFd>,
     pub(super) rest: PathBuf,
 }
 
-impl Watched {
+impl WatchedGuard {
     /// Step by step. A link on the way may lead to anything, so it counts as the thing itself.
     pub(super) fn is_there(&self) -> bool {
         use rustix::fs::{FileType, Mode, OFlags};

@@ -26,7 +26,7 @@ use super::wire::Orders;
 
 /// A launcher that was started. Dropping it ends its whole tree.
 #[derive(Debug)]
-pub(crate) struct Spawned {
+pub(crate) struct SpawnedLauncher {
     pub(crate) socket: OwnedFd,
     pub(crate) pidfd: OwnedFd,
     pub(crate) stdout: Option<OwnedFd>,
@@ -44,19 +44,19 @@ pub(crate) struct Outputs {
 }
 
 /// Everything made beforehand, so that the launcher finds its orders waiting.
-pub(crate) struct Ready {
+pub(crate) struct PreparedLaunch {
     program: PathBuf,
     start: Start,
 }
 
 enum Start {
     /// It stood by, and has its orders.
-    Stood(Spawned),
+    Stood(SpawnedLauncher),
     /// It is to be started, with its line and its output.
     Fresh { ours: OwnedFd, theirs: OwnedFd, outputs: Outputs },
 }
 
-impl Ready {
+impl PreparedLaunch {
     /// `handles` in the order that [`Orders`] names: cgroup, stdin, binds, extra.
     pub(crate) fn new(
         program: &Path,
@@ -84,7 +84,7 @@ impl Ready {
     }
 
     /// On the thread that never ends.
-    fn spawn(self) -> io::Result<Spawned> {
+    fn spawn(self) -> io::Result<SpawnedLauncher> {
         match self.start {
             Start::Stood(stood) => Ok(stood),
             Start::Fresh { ours, theirs, outputs } => start(&self.program, ours, theirs, outputs),
@@ -110,7 +110,7 @@ fn send(line: &OwnedFd, all: &[BorrowedFd<'_>]) -> io::Result<()> {
     Ok(())
 }
 
-fn start(program: &Path, ours: OwnedFd, theirs: OwnedFd, outputs: Outputs) -> io::Result<Spawned> {
+fn start(program: &Path, ours: OwnedFd, theirs: OwnedFd, outputs: Outputs) -> io::Result<SpawnedLauncher> {
     let (stdout, out) = output(outputs.stdout)?;
     let (stderr, err) = output(outputs.stderr)?;
     // Nothing here may make the standard library fork instead: no `pre_exec`, no user, no group.
@@ -128,7 +128,7 @@ fn start(program: &Path, ours: OwnedFd, theirs: OwnedFd, outputs: Outputs) -> io
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     // Not reaped by anyone yet, so the number is still its own.
     let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-    Ok(Spawned { socket: ours, pidfd, stdout, stderr, cgroup: None, reaped: false })
+    Ok(SpawnedLauncher { socket: ours, pidfd, stdout, stderr, cgroup: None, reaped: false })
 }
 
 /// The end that we read, if it is ours to read, and the end that is written to.
@@ -140,7 +140,7 @@ fn output(given: Option<OwnedFd>) -> io::Result<(Option<OwnedFd>, OwnedFd)> {
     Ok((Some(ours), theirs))
 }
 
-impl Spawned {
+impl SpawnedLauncher {
     /// Ends everyone: init ends when nobody listens to it any more, and in a pid namespace its end is
     /// everyone's. The launcher outlives them, so that its own end says that all are gone.
     pub(crate) fn kill_tree(&self) {
@@ -159,7 +159,7 @@ fn reap(pidfd: &OwnedFd) -> bool {
     !matches!(ended, Ok(None) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
 }
 
-impl Drop for Spawned {
+impl Drop for SpawnedLauncher {
     fn drop(&mut self) {
         if self.reap() {
             return;
@@ -167,21 +167,21 @@ impl Drop for Spawned {
         self.kill_tree();
         // Nobody awaits it any more, and a destructor must not wait.
         if let Ok(pidfd) = self.pidfd.try_clone() {
-            let ending = Ending { pidfd, since: Instant::now(), killed: false, _cgroup: self.cgroup.take() };
+            let ending = EndingLauncher { pidfd, since: Instant::now(), killed: false, _cgroup: self.cgroup.take() };
             let _ = on_the_thread(Job::Reap(ending));
         }
     }
 }
 
 /// A launcher that was let go and has not ended yet.
-pub(super) struct Ending {
+pub(super) struct EndingLauncher {
     pidfd: OwnedFd,
     since: Instant,
     killed: bool,
     _cgroup: Option<Cgroup>,
 }
 
-impl Ending {
+impl EndingLauncher {
     fn is_over(&mut self) -> bool {
         if !self.killed && self.since.elapsed() > PATIENCE {
             // Stuck before its init listens. Init dies with it.
@@ -200,7 +200,7 @@ const REAP_EVERY: Duration = Duration::from_millis(20);
 
 pub(super) enum Job {
     Spawn(Box<dyn FnOnce() + Send>),
-    Reap(Ending),
+    Reap(EndingLauncher),
 }
 
 /// Does it on the thread that never ends.
@@ -216,7 +216,7 @@ pub(super) fn on_the_thread(job: Job) -> io::Result<()> {
 }
 
 fn serve(jobs: &mpsc::Receiver<Job>) {
-    let mut endings: Vec<Ending> = Vec::new();
+    let mut endings: Vec<EndingLauncher> = Vec::new();
     loop {
         let job = if endings.is_empty() {
             jobs.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
@@ -233,7 +233,7 @@ fn serve(jobs: &mpsc::Receiver<Job>) {
     }
 }
 
-pub(crate) async fn spawn(ready: Ready) -> io::Result<Spawned> {
+pub(crate) async fn spawn(ready: PreparedLaunch) -> io::Result<SpawnedLauncher> {
     let program = ready.program.clone();
     let spawned = match ready.start {
         Start::Stood(stood) => stood,
@@ -249,12 +249,12 @@ pub(crate) async fn spawn(ready: Ready) -> io::Result<Spawned> {
 }
 
 /// Starts one that has no orders yet.
-pub(super) fn stand_by(program: &Path) -> io::Result<Spawned> {
+pub(super) fn stand_by(program: &Path) -> io::Result<SpawnedLauncher> {
     let (ours, theirs) = line()?;
     start(program, ours, theirs, Outputs::default())
 }
 
-pub(crate) fn spawn_blocking(ready: Ready) -> io::Result<Spawned> {
+pub(crate) fn spawn_blocking(ready: PreparedLaunch) -> io::Result<SpawnedLauncher> {
     let (tell, told) = mpsc::channel();
     on_the_thread(Job::Spawn(Box::new(move || drop(tell.send(ready.spawn())))))?;
     told.recv().map_err(io::Error::other)?

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::spawn::{Job, Spawned, on_the_thread, stand_by};
+use super::spawn::{Job, SpawnedLauncher, on_the_thread, stand_by};
 
 /// Who starts one command may be done with it (`portcullis call`); who starts two goes on.
 const ENOUGH: u32 = 2;
 
 static LAUNCHED: AtomicU32 = AtomicU32::new(0);
-static STANDS: Mutex<Option<(PathBuf, Spawned)>> = Mutex::new(None);
+static STANDS: Mutex<Option<(PathBuf, SpawnedLauncher)>> = Mutex::new(None);
 
 /// The one that stands by, if it is of this program.
-pub(super) fn take(program: &Path) -> Option<Spawned> {
+pub(super) fn take(program: &Path) -> Option<SpawnedLauncher> {
     let mut stands = STANDS.lock().unwrap_or_else(PoisonError::into_inner);
     stands.take_if(|(whose, _)| whose == program).map(|(_, spawned)| spawned)
 }

@@ -119,7 +119,7 @@ const DOWNLOADS: &[(&str, &[&str])] = &[("cargo-registry", &["cache", "index"]),
 ///
 /// If a cache folder cannot be made.
 pub fn toolchains(host: &Host, caches: &Path, hidden: &[PathBuf], network: Network) -> io::Result<Toolchains> {
-    let mut shown = Shown { host, hidden, binds: Vec::new() };
+    let mut shown = ToolchainBinds { host, hidden, binds: Vec::new() };
     for (variable, usual, parts) in HOMES {
         let home = host.place(variable, usual);
         if parts.is_empty() {
@@ -178,13 +178,13 @@ fn downloads(place: &Path, source: &Path, parts: &[&str], hidden: &[PathBuf]) ->
     binds
 }
 
-struct Shown<'a> {
+struct ToolchainBinds<'a> {
     host: &'a Host,
     hidden: &'a [PathBuf],
     binds: Vec<Bind>,
 }
 
-impl Shown<'_> {
+impl ToolchainBinds<'_> {
     /// Binds a place where it is, if it is there and no more than a toolchain. Says whether it is in view.
     fn read_only(&mut self, place: &Path) -> bool {
         let plain = place.is_absolute() && !place.components().any(|part| part == std::path::Component::ParentDir);

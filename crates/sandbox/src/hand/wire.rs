@@ -167,7 +167,7 @@ pub(crate) enum MountKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum BindSource {
     Path(Vec<u8>),
     /// Which of the handles.
     Handle(u32),
@@ -179,7 +179,7 @@ pub(crate) enum From {
 pub(crate) struct MountOrder {
     pub(crate) kind: MountKind,
     pub(crate) optional: bool,
-    pub(crate) from: From,
+    pub(crate) from: BindSource,
     pub(crate) place: Vec<u8>,
 }
 
@@ -255,12 +255,12 @@ impl Orders {
             out.u8(mount.kind as u8);
             out.u8(u8::from(mount.optional));
             match &mount.from {
-                From::Nothing => out.u8(0),
-                From::Path(path) => {
+                BindSource::Nothing => out.u8(0),
+                BindSource::Path(path) => {
                     out.u8(1);
                     out.bytes(path);
                 }
-                From::Handle(index) => {
+                BindSource::Handle(index) => {
                     out.u8(2);
                     out.u32(*index);
                 }
@@ -413,9 +413,9 @@ impl Reader<'_> {
         };
         let optional = self.flag()?;
         let from = match self.u8()? {
-            0 => From::Nothing,
-            1 => From::Path(self.bytes()?),
-            2 => From::Handle(self.u32()?),
+            0 => BindSource::Nothing,
+            1 => BindSource::Path(self.bytes()?),
+            2 => BindSource::Handle(self.u32()?),
             _ => return None,
         };
         Some(MountOrder { kind, optional, from, place: self.bytes()? })
@@ -445,8 +445,11 @@ mod tests {
             MountKind::Pin,
             MountKind::Empty,
         ];
-        let from =
-            prop_oneof![Just(From::Nothing), any::<u32>().prop_map(From::Handle), any_text().prop_map(From::Path)];
+        let from = prop_oneof![
+            Just(BindSource::Nothing),
+            any::<u32>().prop_map(BindSource::Handle),
+            any_text().prop_map(BindSource::Path)
+        ];
         (proptest::sample::select(kinds), any::<bool>(), from, any_text())
             .prop_map(|(kind, optional, from, place)| MountOrder { kind, optional, from, place })
     }
@@ -544,19 +547,19 @@ mod tests {
                 MountOrder {
                     kind: MountKind::ReadWrite,
                     optional: true,
-                    from: From::Handle(0),
+                    from: BindSource::Handle(0),
                     place: b"/workspace".to_vec(),
                 },
                 MountOrder {
                     kind: MountKind::Mask,
                     optional: false,
-                    from: From::Nothing,
+                    from: BindSource::Nothing,
                     place: b"/workspace/.env".to_vec(),
                 },
                 MountOrder {
                     kind: MountKind::ReadOnly,
                     optional: false,
-                    from: From::Path(b"/opt".to_vec()),
+                    from: BindSource::Path(b"/opt".to_vec()),
                     place: b"/opt".to_vec(),
                 },
             ],

@@ -23,4 +23,4 @@ mod run;
 
 pub use frame::{Fault, Frames, Report, Token};
 pub use program::{Program, quoted};
-pub use run::{Died, Finished, Shell, ShellLine, Sink, StartError, Stream, line};
+pub use run::{FinishedLine, Shell, ShellDied, ShellLine, Sink, StartError, Stream, line};

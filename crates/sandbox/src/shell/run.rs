@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::program::hold_back;
 use super::{Frames, Program, Report, Token};
-use crate::hand::{Ended, Exit, Plan, Posture, Running, Stdin, Target};
+use crate::hand::{Exit, Plan, Posture, ProcessEnd, Running, Stdin, Target};
 
 /// How long a fresh shell may take to answer. It reads no file, so even a busy machine needs far less.
 const START: Duration = Duration::from_secs(20);
@@ -54,7 +54,7 @@ impl Sink for () {
 
 /// A command that is over, in a shell that lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedLine {
     pub report: Report,
     /// It was stopped.
     pub interrupted: bool,
@@ -62,8 +62,8 @@ pub struct Finished {
 
 /// The shell is gone, and with it what its command had not told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Died {
-    pub ended: Ended,
+pub struct ShellDied {
+    pub ended: ProcessEnd,
     /// Because its command was to stop and did not.
     pub interrupted: bool,
 }
@@ -102,12 +102,12 @@ pub struct Shell {
     pipes: Pipes,
     program: Program,
     entropy: Arc<dyn Entropy>,
-    told: Told,
+    told: ReportedEnvironment,
 }
 
 /// What it told of its environment last: while it lists the same as exported, that is its environment still.
 #[derive(Default)]
-struct Told {
+struct ReportedEnvironment {
     exports: Vec<u8>,
     environment: Option<Vec<(Vec<u8>, Vec<u8>)>>,
 }
@@ -136,7 +136,7 @@ impl Shell {
             err_first: false,
         };
         let stream = UnixStream::from_std(std::os::unix::net::UnixStream::from(line.ours))?;
-        let mut shell = Self { running, line: stream, pipes, program, entropy, told: Told::default() };
+        let mut shell = Self { running, line: stream, pipes, program, entropy, told: ReportedEnvironment::default() };
         let settle = program.settle(&line.held_back);
         match shell.exec(&settle, &mut (), tokio::time::sleep(START)).await {
             Ok(_) => Ok(shell),
@@ -166,7 +166,7 @@ impl Shell {
         command: &[u8],
         sink: &mut dyn Sink,
         stop: impl Future<Output = ()>,
-    ) -> Result<Finished, Died> {
+    ) -> Result<FinishedLine, ShellDied> {
         let token = Token::fresh(&*self.entropy);
         let lines = self.program.lines(command, &token);
         let mut finished = self.say(&lines, token, sink, stop).await?;
@@ -179,10 +179,11 @@ impl Shell {
             // command finds that out.
             let answer = self.say(&lines, token, sink, tokio::time::sleep(TELLING)).await.ok();
             self.told = match answer.and_then(|answer| answer.report.environment) {
-                Some(environment) => {
-                    Told { exports: std::mem::take(&mut finished.report.exports), environment: Some(environment) }
-                }
-                None => Told::default(),
+                Some(environment) => ReportedEnvironment {
+                    exports: std::mem::take(&mut finished.report.exports),
+                    environment: Some(environment),
+                },
+                None => ReportedEnvironment::default(),
             };
         }
         finished.report.environment.clone_from(&self.told.environment);
@@ -196,7 +197,7 @@ impl Shell {
         token: Token,
         sink: &mut dyn Sink,
         stop: impl Future<Output = ()>,
-    ) -> Result<Finished, Died> {
+    ) -> Result<FinishedLine, ShellDied> {
         let mut frames = Frames::new(token);
         let (mut said, mut listens) = (0, true);
         let mut stage = Stage::Runs;
@@ -209,12 +210,12 @@ impl Shell {
                 () = tokio::time::sleep_until(stage.deadline().unwrap_or_else(Instant::now)),
                     if stage.deadline().is_some() => stage = self.interrupt(stage),
                 ready = self.line.readable(), if listens => match self.hear(ready, &mut frames) {
-                    Heard::Nothing => {}
-                    Heard::Report(report) => break Some(report),
+                    ShellMessage::Nothing => {}
+                    ShellMessage::Report(report) => break Some(report),
                     // It has ended, or another program has taken its place: that one runs to its own end.
-                    Heard::End => listens = false,
+                    ShellMessage::End => listens = false,
                     // What it says makes no sense: it is no shell any more.
-                    Heard::Nonsense => break None,
+                    ShellMessage::Nonsense => break None,
                 },
                 ready = self.line.writable(), if listens && said < lines.len() => {
                     let wrote = ready.and_then(|()| self.line.try_write(&lines[said..]));
@@ -235,31 +236,31 @@ impl Shell {
         match report {
             Some(report) => {
                 self.pipes.rest(&mut piece, sink);
-                Ok(Finished { report, interrupted })
+                Ok(FinishedLine { report, interrupted })
             }
             None => {
                 self.running.kill_tree();
                 let ended = self.ended().await;
                 self.pipes.rest(&mut piece, sink);
-                Err(Died { ended, interrupted })
+                Err(ShellDied { ended, interrupted })
             }
         }
     }
 
-    fn hear(&self, ready: io::Result<()>, frames: &mut Frames) -> Heard {
+    fn hear(&self, ready: io::Result<()>, frames: &mut Frames) -> ShellMessage {
         if ready.is_err() {
-            return Heard::End;
+            return ShellMessage::End;
         }
         let mut bytes = [0; 16 * 1024];
         match self.line.try_read(&mut bytes) {
-            Ok(0) => Heard::End,
+            Ok(0) => ShellMessage::End,
             Ok(count) => match frames.push(&bytes[..count]) {
-                Ok(None) => Heard::Nothing,
-                Ok(Some(report)) => Heard::Report(report),
-                Err(_) => Heard::Nonsense,
+                Ok(None) => ShellMessage::Nothing,
+                Ok(Some(report)) => ShellMessage::Report(report),
+                Err(_) => ShellMessage::Nonsense,
             },
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Heard::Nothing,
-            Err(_) => Heard::End,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => ShellMessage::Nothing,
+            Err(_) => ShellMessage::End,
         }
     }
 
@@ -299,20 +300,20 @@ impl Shell {
         }
     }
 
-    async fn ended(&mut self) -> Ended {
+    async fn ended(&mut self) -> ProcessEnd {
         let ended = tokio::time::timeout(AFTER_KILL, self.running.wait()).await;
-        ended.ok().and_then(Result::ok).unwrap_or(Ended::KILLED)
+        ended.ok().and_then(Result::ok).unwrap_or(ProcessEnd::KILLED)
     }
 
     /// Waits for its end while no command runs. What background processes write meanwhile is read, so that they are not
     /// held up, and goes nowhere. May be dropped and called again.
-    pub async fn idle(&mut self) -> Ended {
+    pub async fn idle(&mut self) -> ProcessEnd {
         let mut piece = vec![0; PIECE];
         loop {
             tokio::select! {
                 biased;
                 ended = self.running.wait() => {
-                    return ended.unwrap_or(Ended::KILLED);
+                    return ended.unwrap_or(ProcessEnd::KILLED);
                 }
                 _ = self.pipes.read(&mut piece) => {}
             }
@@ -320,7 +321,7 @@ impl Shell {
     }
 
     /// Ends it: asks everyone, waits a moment, kills who is left.
-    pub async fn close(mut self) -> Ended {
+    pub async fn close(mut self) -> ProcessEnd {
         // An interactive shell does not heed SIGTERM, so it is told to hang up as well.
         let _ = self.running.signal(Signal::TERM, Target::Tree);
         let _ = self.running.signal(Signal::HUP, Target::Main);
@@ -334,7 +335,7 @@ impl Shell {
     }
 }
 
-enum Heard {
+enum ShellMessage {
     Nothing,
     Report(Report),
     End,

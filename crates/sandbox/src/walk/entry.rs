@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use super::ignored::{self, Ignores};
 use super::list::Item;
 use crate::handle::{Identity, kind_of, reopen_dir};
-use crate::hidden::Hidden;
+use crate::hidden_places::HiddenPlaces;
 use crate::parents::open_beneath;
 use crate::read::FileStat;
-use crate::{FileError, Kind, Mount, MountTable, Name, Resolved, VirtualPath};
+use crate::{FileError, Kind, Mount, MountTable, Name, ResolvedPlace, VirtualPath};
 
 /// A directory, held open as long as work in it waits.
 pub(super) struct WalkDir {
@@ -23,14 +23,14 @@ pub(super) struct WalkDir {
     /// From the start to it, with a `/` at the end; nothing for the start itself.
     relative: String,
     depth: usize,
-    hidden: Hidden,
+    hidden: HiddenPlaces,
     /// The rules of `.gitignore` files above it and in it, nearest first.
     pub(super) ignores: Option<Arc<Ignores>>,
 }
 
 impl WalkDir {
     /// The directory that a walk of `resolved` begins in: `names` beneath its mount.
-    pub(super) fn start(resolved: &Resolved, names: &[Name]) -> Result<Self, FileError> {
+    pub(super) fn start(resolved: &ResolvedPlace, names: &[Name]) -> Result<Self, FileError> {
         let dir = open_beneath(resolved, names)?;
         let path = names.iter().fold(resolved.mount().root().clone(), |path, name| path.join(name));
         let fd = reopen_dir(&dir).map_err(|e| FileError::io(&path, e))?.into();
@@ -42,7 +42,7 @@ impl WalkDir {
         &self.relative
     }
 
-    pub(super) fn hidden(&self) -> &Hidden {
+    pub(super) fn hidden(&self) -> &HiddenPlaces {
         &self.hidden
     }
 

@@ -14,8 +14,8 @@ use super::PassedOver;
 use super::entry::WalkDir;
 use super::list::Item;
 use crate::handle::{Identity, kind_of, open_child_dir};
-use crate::hidden::Hidden;
-use crate::{Kind, Name, Resolved};
+use crate::hidden_places::HiddenPlaces;
+use crate::{Kind, Name, ResolvedPlace};
 
 const FILE: &str = ".gitignore";
 
@@ -53,7 +53,7 @@ impl Ignores {
 }
 
 /// The rules that hold for the directory `names` beneath the mount, from the files above it.
-pub(super) fn above(resolved: &Resolved, names: &[Name]) -> Option<Arc<Ignores>> {
+pub(super) fn above(resolved: &ResolvedPlace, names: &[Name]) -> Option<Arc<Ignores>> {
     let mut dir = resolved.mount().dir().try_clone().ok()?;
     let mut found = None;
     for (depth, name) in names.iter().enumerate() {
@@ -92,7 +92,7 @@ pub(super) fn filter(dir: &mut WalkDir, mut items: Vec<Item>, over: &mut impl Fn
 
 /// The rules in the `.gitignore` of this directory. A link is not followed; a line that is no rule is
 /// passed over, as git does.
-fn read(dir: &impl AsFd, hidden: &Hidden) -> Option<Gitignore> {
+fn read(dir: &impl AsFd, hidden: &HiddenPlaces) -> Option<Gitignore> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(dir, FILE, flags, Mode::empty()).ok()?;
     let stat = rustix::fs::fstat(&fd).ok()?;

@@ -17,7 +17,7 @@ pub use entry::Entry;
 use entry::WalkDir;
 use queue::{Queue, Task};
 
-use crate::{FileError, Kind, MountTable, Resolved};
+use crate::{FileError, Kind, MountTable, ResolvedPlace};
 
 /// A directory is listed up to this many entries.
 const ENTRIES_MAX: usize = 1_000_000;
@@ -54,7 +54,7 @@ pub struct Walk<'w> {
     /// The table that `start` was resolved in: a mount inside another is walked in its place.
     pub table: &'w MountTable,
     /// A directory, or a file, which is then all there is to find.
-    pub start: &'w Resolved,
+    pub start: &'w ResolvedPlace,
     /// Entries directly in the start have depth 1.
     pub max_depth: usize,
     /// Also finds what a `.gitignore` names, and the folders of version control systems.

@@ -33,7 +33,7 @@ struct State {
 }
 
 /// A task that counts as under way until this is dropped, by a panic even.
-pub(super) struct Taken<'q> {
+pub(super) struct TakenTask<'q> {
     queue: &'q Queue,
     pub(super) task: Task,
 }
@@ -44,7 +44,7 @@ impl Queue {
     }
 
     /// The next task; `None` when all is done or the walk was stopped.
-    pub(super) fn next(&self, stop: &AtomicBool) -> Option<Taken<'_>> {
+    pub(super) fn next(&self, stop: &AtomicBool) -> Option<TakenTask<'_>> {
         let mut state = self.lock();
         loop {
             if stop.load(Ordering::Relaxed) {
@@ -52,7 +52,7 @@ impl Queue {
             }
             if let Some(task) = state.stack.pop() {
                 state.busy += 1;
-                return Some(Taken { queue: self, task });
+                return Some(TakenTask { queue: self, task });
             }
             if state.busy == 0 {
                 return None;
@@ -77,7 +77,7 @@ impl Queue {
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for TakenTask<'_> {
     fn drop(&mut self) {
         let mut state = self.queue.lock();
         state.busy -= 1;

@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use portcullis_sandbox::hand::{Bind, BindAccess, Guard, Hold, Host, LaunchError, Network, Source, toolchains};
+use portcullis_sandbox::hand::{Bind, BindAccess, Guard, Host, LaunchError, Network, OnUnheld, Source, toolchains};
 
 use crate::arena::{Arena, FILES, Full, NOT_THERE, NoNamespaces, NoPivot, also_read_only, arena, held, stopped};
 use crate::world::{bind, host, text};
@@ -155,7 +155,7 @@ async fn a_folder_that_is_swapped_for_a_link_during_the_launch_is_never_bound() 
         also_read_only(&mut plan, &d, "/data");
         // A guard and a mask on the way that is swapped: the launcher must not follow it either.
         if round % 2 == 0 {
-            plan.view.guards.push(Guard { place: "/workspace/d/file".into(), hold: Hold::Must });
+            plan.view.guards.push(Guard { place: "/workspace/d/file".into(), hold: OnUnheld::Must });
         }
         match arena.world.launch(plan).await {
             Ok(mut running) => {
@@ -261,7 +261,7 @@ async fn h08_a_guarded_place_cannot_be_replaced_by_moving_what_is_above_it() {
     arena.world.write(".git/config", "[core]");
     let script = "mv .git away && mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit; \
                   mv -T away .git 2>/dev/null; test -e .git/hooks/pre-commit && echo reached";
-    let guard = |place: &str| Guard { place: place.into(), hold: Hold::Must };
+    let guard = |place: &str| Guard { place: place.into(), hold: OnUnheld::Must };
     // At its virtual place and at a second one, as the workspace has at its host path.
     let shown = arena.world.tree.path().display().to_string();
     for from in ["/workspace", shown.as_str()] {

@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use portcullis_sandbox::matching::{Wanted, find, linked};
+use portcullis_sandbox::matching::{PlaceMatcher, find, linked};
 use portcullis_sandbox::{MountTable, TreeOwner};
 
 /// Whatever ends in `.env`, or is the folder `closed`, beneath an anchor.
 struct Ends(Vec<String>);
 
-impl Wanted for Ends {
+impl PlaceMatcher for Ends {
     fn is(&self, path: &str) -> Option<usize> {
         (path.ends_with(".env") || path.ends_with("/closed")).then_some(0)
     }

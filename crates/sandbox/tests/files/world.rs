@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use portcullis_base::Digest;
-use portcullis_sandbox::{Expect, FileError, MountTable, Resolved, TreeOwner, WritePlan, Written, write_file};
+use portcullis_sandbox::{Expect, FileError, MountTable, ResolvedPlace, TreeOwner, WritePlan, WrittenFile, write_file};
 
 pub struct World {
     _root: tempfile::TempDir,
@@ -44,7 +44,7 @@ impl World {
         symlink(target, self.ws.join(name)).expect("a link");
     }
 
-    pub fn resolve(&self, raw: &str) -> Resolved {
+    pub fn resolve(&self, raw: &str) -> ResolvedPlace {
         self.table.resolve(raw).unwrap_or_else(|e| panic!("{raw}: {e}"))
     }
 
@@ -59,12 +59,12 @@ impl World {
         }
     }
 
-    pub fn create(&self, raw: &str, content: &[u8]) -> Result<Written, FileError> {
+    pub fn create(&self, raw: &str, content: &[u8]) -> Result<WrittenFile, FileError> {
         create_at(&self.table.resolve(raw)?, content)
     }
 
     /// Overwrites, with the current content as baseline.
-    pub fn overwrite(&self, raw: &str, content: &[u8]) -> Result<Written, FileError> {
+    pub fn overwrite(&self, raw: &str, content: &[u8]) -> Result<WrittenFile, FileError> {
         let at = self.resolve(raw);
         let now = portcullis_sandbox::hash_file(&at)?.sha256;
         overwrite_at(&at, now, content)
@@ -86,11 +86,11 @@ impl World {
     }
 }
 
-pub fn create_at(at: &Resolved, content: &[u8]) -> Result<Written, FileError> {
+pub fn create_at(at: &ResolvedPlace, content: &[u8]) -> Result<WrittenFile, FileError> {
     write_file(at, &WritePlan { content, expect: Expect::Absent, create_parents: true })
 }
 
-pub fn overwrite_at(at: &Resolved, baseline: Digest, content: &[u8]) -> Result<Written, FileError> {
+pub fn overwrite_at(at: &ResolvedPlace, baseline: Digest, content: &[u8]) -> Result<WrittenFile, FileError> {
     write_file(at, &WritePlan { content, expect: Expect::Sha256(baseline), create_parents: false })
 }
 

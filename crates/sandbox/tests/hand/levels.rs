@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use portcullis_base::IsolationLevel;
-use portcullis_sandbox::hand::{Guard, Hold, LaunchError, Launcher, Layer, Plan, Unheld};
+use portcullis_sandbox::hand::{Guard, LaunchError, Launcher, Layer, OnUnheld, Plan, Unheld};
 
 use crate::world::{HELPER, alive, mark, text, until, world};
 
@@ -158,7 +158,7 @@ async fn a_plan_that_makes_no_sense_is_refused() {
     }
     // Used where a level cannot hold something; here the level holds it.
     let mut plan = world.sh("true");
-    plan.view.guards = vec![Guard { place: "/workspace/.git".into(), hold: Hold::IfPossible }];
+    plan.view.guards = vec![Guard { place: "/workspace/.git".into(), hold: OnUnheld::IfPossible }];
     assert_eq!(world.launch(plan).await.expect("launched").unheld(), Vec::<Unheld>::new());
 }
 

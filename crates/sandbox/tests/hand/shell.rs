@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_base::SystemIds;
 use portcullis_sandbox::hand::Exit;
-use portcullis_sandbox::shell::{Died, Finished, Program, Shell, Sink, Stream, line};
+use portcullis_sandbox::shell::{FinishedLine, Program, Shell, ShellDied, Sink, Stream, line};
 
 use crate::world::{World, alive, mark, until, world};
 
@@ -51,7 +51,7 @@ async fn open(world: &World) -> Shell {
     open_with(world, Program::Bash, &[]).await
 }
 
-async fn try_run(shell: &mut Shell, command: &str) -> (Result<Finished, Died>, Wrote) {
+async fn try_run(shell: &mut Shell, command: &str) -> (Result<FinishedLine, ShellDied>, Wrote) {
     let mut wrote = Wrote::default();
     let stop = tokio::time::sleep(Duration::from_secs(60));
     let ended = shell.exec(command.as_bytes(), &mut wrote, stop).await;
@@ -61,7 +61,7 @@ async fn try_run(shell: &mut Shell, command: &str) -> (Result<Finished, Died>, W
 
 /// Status and standard output of a command that its shell survives.
 #[track_caller]
-fn of((ended, wrote): (Result<Finished, Died>, Wrote)) -> (u8, String) {
+fn of((ended, wrote): (Result<FinishedLine, ShellDied>, Wrote)) -> (u8, String) {
     let done = ended.unwrap_or_else(|died| panic!("the shell died: {died:?}; {}", String::from_utf8_lossy(&wrote.err)));
     (done.report.status, wrote.out())
 }
@@ -70,7 +70,7 @@ async fn run(shell: &mut Shell, command: &str) -> (u8, String) {
     of(try_run(shell, command).await)
 }
 
-fn environment(done: &Finished) -> BTreeMap<String, String> {
+fn environment(done: &FinishedLine) -> BTreeMap<String, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     done.report.environment.iter().flatten().map(|(name, value)| (text(name), text(value))).collect()
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use portcullis_sandbox::hand::{Bind, BindAccess, Exit, Guard, Hold, LaunchError, Source, Stdin, Tmp};
+use portcullis_sandbox::hand::{Bind, BindAccess, Exit, Guard, LaunchError, OnUnheld, Source, Stdin, Tmp};
 
 use crate::world::{bind, world};
 
@@ -51,7 +51,7 @@ async fn h08_guarded_places_stay_as_they_are_and_new_ones_are_told() {
     world.write(".git/hooks/keep", "x");
     world.write(".git/config", "[core]");
     let before = std::fs::read_dir(world.tree.path()).expect("a list").count();
-    let guard = |place: &str| Guard { place: place.into(), hold: Hold::Must };
+    let guard = |place: &str| Guard { place: place.into(), hold: OnUnheld::Must };
     let mut plan = world.sh(
         "echo evil > .git/hooks/pre-commit; echo evil >> .git/config; mv .git/hooks .git/gone; rm -rf .git/hooks; \
          mv .git/config .git/c2; echo fine > .git/index; ls .portcullis; true",

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use portcullis_sandbox::hand::{Bind, BindAccess, Ended, Exit, LaunchError, Launcher, Plan, Running, Source};
+use portcullis_sandbox::hand::{Bind, BindAccess, Exit, LaunchError, Launcher, Plan, ProcessEnd, Running, Source};
 
 pub const HELPER: &str = env!("CARGO_BIN_EXE_portcullis-hand");
 
@@ -20,7 +20,7 @@ pub struct World {
 }
 
 pub struct Done {
-    pub ended: Ended,
+    pub ended: ProcessEnd,
     pub out: String,
     pub err: String,
 }
@@ -82,7 +82,7 @@ pub async fn finish(running: &mut Running) -> Done {
     Done { ended, out: out.await.expect("stdout"), err: err.await.expect("stderr") }
 }
 
-pub async fn ended(running: &mut Running) -> Ended {
+pub async fn ended(running: &mut Running) -> ProcessEnd {
     tokio::time::timeout(PATIENCE, running.wait()).await.expect("it ends").expect("waited")
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use portcullis_base::WorkerId;
-use portcullis_store::{Before, Claim, Liveness, StoreError};
+use portcullis_store::{Claim, Liveness, PreviousLease, StoreError};
 
 use super::{Make, TTL, assert_sound, head, setup, whole};
 
@@ -77,7 +77,7 @@ pub async fn a_live_owner_is_held_and_a_dead_one_taken_over(make: Make) {
     let store = &*backend.store;
     let key = world.session(store).await.expect("a session");
     let lease = world.claim(store, key, 1).await.expect("a lease");
-    assert_eq!((lease.last_seq, lease.before), (1, Before::GivenBack));
+    assert_eq!((lease.last_seq, lease.before), (1, PreviousLease::GivenBack));
     for known in [Liveness::Alive, Liveness::Unknown] {
         world.liveness.set(lease.owner.worker, known);
         let held = store.claim_session(key, world.owner(2), TTL).await.expect("an answer");
@@ -85,9 +85,9 @@ pub async fn a_live_owner_is_held_and_a_dead_one_taken_over(make: Make) {
     }
     world.liveness.set(lease.owner.worker, Liveness::Dead);
     let taken = world.claim(store, key, 2).await.expect("a takeover before the lease's end");
-    assert_eq!((taken.fence, taken.before), (2, Before::Dead));
+    assert_eq!((taken.fence, taken.before), (2, PreviousLease::Dead));
     world.clock.advance(TTL);
-    assert_eq!(world.claim(store, key, 3).await.expect("it ran out").before, Before::RanOut);
+    assert_eq!(world.claim(store, key, 3).await.expect("it ran out").before, PreviousLease::RanOut);
     let missing = world.key();
     let none = store.claim_session(missing, world.owner(2), TTL).await;
     assert_eq!(none, Err(StoreError::NoSession(missing.session)));

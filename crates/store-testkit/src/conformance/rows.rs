@@ -65,7 +65,7 @@ impl<'a> Play<'a> {
             owner: world.owner(1),
             until: portcullis_base::Timestamp::from_micros(0),
             last_seq: 0,
-            before: portcullis_store::Before::GivenBack,
+            before: portcullis_store::PreviousLease::GivenBack,
         };
         Self { world, store, key, lease, intents: Vec::new(), asks: Vec::new(), wakes: Vec::new() }
     }

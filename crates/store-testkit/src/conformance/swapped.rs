@@ -39,12 +39,12 @@ enum Request {
     Record(TenantId, RecordWrite),
     Snapshot(SessionKey, Snapshot),
     Retain(TenantId, Retain),
-    Look(TenantId, Names),
+    Look(TenantId, UsedIds),
 }
 
 /// One of each id that was ever used, by whomever.
 #[derive(Debug, Clone, Copy)]
-struct Names {
+struct UsedIds {
     session: SessionId,
     ask: AskId,
     intent: IntentId,
@@ -131,8 +131,8 @@ impl Fuzz {
         of[self.below(of.len())].clone()
     }
 
-    fn names(&self) -> Names {
-        Names {
+    fn names(&self) -> UsedIds {
+        UsedIds {
             session: self.one(&self.sessions),
             ask: self.one(&self.asks).1,
             intent: self.one(&self.intents).1,
@@ -406,7 +406,7 @@ impl Fuzz {
 }
 
 /// Every way to read, by names of either tenant.
-async fn look(store: &dyn Store, tenant: TenantId, names: Names) -> String {
+async fn look(store: &dyn Store, tenant: TenantId, names: UsedIds) -> String {
     let key = SessionKey { tenant, session: names.session };
     let filter = AskFilter { session: Some(names.session), pending: false };
     let log = format!("{:?} {:?}", store.read(key, 0, 100).await, store.head(key).await);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use portcullis_base::limits::PENDING_WAKES;
 use portcullis_base::{SessionId, TenantId};
 use portcullis_event::facts::{Priority, Reply, StatusIdle, StopReason, WakeState, retry_key};
-use portcullis_store::{Claim, Commit, Fairness, Liveness, SessionKey, Store, StoreError, Swept};
+use portcullis_store::{Claim, Commit, Fairness, Liveness, SessionKey, Store, StoreError, SweepResult};
 
 use super::{Make, TTL, assert_sound, head, setup};
 use crate::World;
@@ -66,7 +66,7 @@ async fn world_lease(world: &World, store: &dyn Store, key: SessionKey, fence: u
         owner: world.owner(1),
         until,
         last_seq: head.last_seq,
-        before: portcullis_store::Before::GivenBack,
+        before: portcullis_store::PreviousLease::GivenBack,
     }
 }
 
@@ -277,11 +277,11 @@ pub async fn s11_a_sweep_makes_sessions_with_expired_asks_due(make: Make) {
         keys.push(key);
     }
     let swept = async || store.sweep().await.expect("a sweep");
-    assert_eq!(swept().await, Swept::default());
+    assert_eq!(swept().await, SweepResult::default());
     world.clock.advance(Duration::from_secs(3_600));
     let lease = world.claim(store, keys[0], 1).await.expect("a lease");
-    assert_eq!(swept().await, Swept { expired: 2, forgotten: 0 }, "one is at work already");
-    assert_eq!(swept().await, Swept::default(), "once is enough");
+    assert_eq!(swept().await, SweepResult { expired: 2, forgotten: 0 }, "one is at work already");
+    assert_eq!(swept().await, SweepResult::default(), "once is enough");
     store.release(keys[0], lease.fence, Some(u64::MAX)).await.expect("a release that left the ask alone");
     assert_eq!(swept().await.expired, 1, "as long as it waits it is found again");
     let due = claimed(store, &world, 9).await;
@@ -305,10 +305,10 @@ pub async fn s17_a_response_is_forgotten_after_a_day(make: Make) {
     };
     assert!(!ask().await);
     world.clock.advance(Duration::from_secs(24 * 3_600 - 1));
-    assert_eq!(store.sweep().await, Ok(Swept::default()));
+    assert_eq!(store.sweep().await, Ok(SweepResult::default()));
     assert!(ask().await, "within a day it is the same request");
     world.clock.advance(Duration::from_secs(1));
-    assert_eq!(store.sweep().await, Ok(Swept { expired: 0, forgotten: 1 }));
+    assert_eq!(store.sweep().await, Ok(SweepResult { expired: 0, forgotten: 1 }));
     assert!(!ask().await);
 }
 

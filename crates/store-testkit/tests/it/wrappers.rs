@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_store::{Log as _, Queue as _, StoreError};
-use portcullis_store_testkit::{CountingStore, Counts, Fault, FaultKind, FaultyStore, World};
+use portcullis_store_testkit::{CountingStore, Fault, FaultKind, FaultyStore, StoreCallCounts, World};
 
 /// Creates, claims, works, renews, releases: five calls that write.
 async fn scenario(world: &World, store: &FaultyStore<portcullis_store::MemoryStore>) -> Result<(), StoreError> {
@@ -71,6 +71,6 @@ async fn counts_are_of_what_was_written() {
     store.commit(world.work(key, &stale, world.inert_call("x"))).await.expect_err("another fence");
     store.head(key).await.expect("a head");
     store.release(key, lease.fence, Some(u64::MAX)).await.expect("a release");
-    let wanted = Counts { commits: 2, claims: 1, renews: 0, releases: 1, writes: 0, reads: 1 };
+    let wanted = StoreCallCounts { commits: 2, claims: 1, renews: 0, releases: 1, writes: 0, reads: 1 };
     assert_eq!(store.counts(), wanted);
 }

@@ -6,8 +6,8 @@ use portcullis_base::Timestamp;
 use portcullis_event::facts::WakeState;
 use portcullis_event::{IntentState, RowChange};
 
-use super::{Answered, LockRow, MemoryStore, Tables};
-use crate::plan::{AskNow, Plan, Planned};
+use super::{LockRow, MemoryStore, StoredResponse, Tables};
+use crate::plan::{AskNow, Plan, PlannedCommit};
 use crate::{
     AskRow, Commit, Committed, IntentRow, SessionKey, StoreError, WakeRow, Writer, conflicts, lingers, lingers_until,
 };
@@ -19,7 +19,7 @@ impl Tables {
         let again = |response| Committed { events: Vec::new(), last_seq, repeat: true, response };
         if let Some(wanted) = &commit.idempotency {
             let key = (commit.key.tenant, wanted.route.clone(), wanted.key.clone());
-            if let Some(Answered { body_hash, response, .. }) = self.idempotency.get(&key) {
+            if let Some(StoredResponse { body_hash, response, .. }) = self.idempotency.get(&key) {
                 if *body_hash != wanted.body_hash {
                     return Err(StoreError::IdempotencyMismatch(wanted.key.clone()));
                 }
@@ -53,7 +53,7 @@ impl Tables {
     }
 
     /// Writes a planned commit. Infallible: every check came before.
-    pub(super) fn apply(&mut self, commit: Commit, planned: Planned, now: Timestamp) -> Committed {
+    pub(super) fn apply(&mut self, commit: Commit, planned: PlannedCommit, now: Timestamp) -> Committed {
         let key = commit.key;
         // Before the rows: an intent that settles in this very append keeps no sensitive value.
         self.sealed.extend(commit.sealed.into_iter().map(|(intent, bytes)| ((key, intent), bytes)));
@@ -81,7 +81,7 @@ impl Tables {
             self.write_record(key.tenant, write, now);
         }
         let response = commit.idempotency.map(|wanted| {
-            let row = Answered { body_hash: wanted.body_hash, response: wanted.response.clone(), at: now };
+            let row = StoredResponse { body_hash: wanted.body_hash, response: wanted.response.clone(), at: now };
             self.idempotency.insert((key.tenant, wanted.route, wanted.key), row);
             wanted.response
         });
@@ -102,8 +102,8 @@ impl Tables {
         store: &MemoryStore,
         commit: &Commit,
         now: Timestamp,
-        decide: fn(&Commit, Plan<'_>) -> Result<Planned, StoreError>,
-    ) -> Result<Planned, StoreError> {
+        decide: fn(&Commit, Plan<'_>) -> Result<PlannedCommit, StoreError>,
+    ) -> Result<PlannedCommit, StoreError> {
         decide(
             commit,
             Plan {

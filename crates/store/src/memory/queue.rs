@@ -10,8 +10,8 @@ use portcullis_event::AskState;
 
 use super::{MemoryStore, Tables};
 use crate::{
-    Claim, Due, Fairness, Head, Lease, LeaseOwner, Liveness, LivenessOracle, Queue, SessionKey, StoreError, Swept,
-    by_urgency, fair_share,
+    Claim, Due, Fairness, Head, Lease, LeaseOwner, Liveness, LivenessOracle, Queue, SessionKey, StoreError,
+    SweepResult, by_urgency, fair_share,
 };
 
 /// What was found out about holders; each is asked about once.
@@ -138,7 +138,7 @@ impl Queue for MemoryStore {
         Ok(granted.collect())
     }
 
-    async fn sweep(&self) -> Result<Swept, StoreError> {
+    async fn sweep(&self) -> Result<SweepResult, StoreError> {
         let mut tables = self.tables();
         let now = self.clock.now();
         let overdue = tables.asks.iter().filter(|(_, ask)| ask.state == AskState::Pending && ask.expires_at <= now);
@@ -146,7 +146,7 @@ impl Queue for MemoryStore {
             overdue.map(|((tenant, _), ask)| SessionKey { tenant: *tenant, session: ask.session_id }).collect();
         sessions.sort();
         sessions.dedup();
-        let mut swept = Swept::default();
+        let mut swept = SweepResult::default();
         for key in sessions {
             let Some(head) = tables.heads.get(&key).filter(|head| head.awaits_sweep()) else { continue };
             let mut head = head.clone();
@@ -164,7 +164,7 @@ impl Queue for MemoryStore {
             tables.idempotency.remove(&key);
         }
         drop(tables);
-        if swept != Swept::default() {
+        if swept != SweepResult::default() {
             self.changes.send_modify(|n| *n += 1);
         }
         Ok(swept)

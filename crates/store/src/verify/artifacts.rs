@@ -8,7 +8,7 @@ use std::sync::Arc;
 use portcullis_base::{ArtifactId, Digest, SessionId, TenantId};
 
 use super::LogFault;
-use super::made::{MENU, NAMING, Named, is_made};
+use super::named_artifacts::{MENU, NAMING, NamedArtifacts, is_made};
 use crate::{ArtifactRow, Artifacts, Store, StoreError};
 
 /// Rows that are held at once.
@@ -23,7 +23,7 @@ pub async fn verify_artifacts(
     store: &dyn Store,
     artifacts: Arc<dyn Artifacts>,
     tenant: TenantId,
-    named: &Named,
+    named: &NamedArtifacts,
 ) -> Result<Vec<LogFault>, StoreError> {
     let mut faults = Vec::new();
     let mut rows: HashSet<ArtifactId> = HashSet::new();
@@ -68,7 +68,7 @@ pub async fn verify_artifacts(
     for (sha256, session) in named.menus().filter(|(sha256, _)| !sound.contains(sha256)) {
         let Some(why) = content(store, &artifacts, tenant, sha256).await? else { continue };
         // That of a session which was erased since went with it.
-        let now = Named::again(store, tenant, session, &[MENU]).await?;
+        let now = NamedArtifacts::again(store, tenant, session, &[MENU]).await?;
         if now.menus().any(|(named, _)| named == sha256) {
             faults.push(LogFault::Menu { session, sha256, why });
         }
@@ -95,13 +95,13 @@ async fn content(
 async fn has_expired(
     store: &dyn Store,
     tenant: TenantId,
-    named: &Named,
+    named: &NamedArtifacts,
     artifact: ArtifactId,
 ) -> Result<bool, StoreError> {
     if named.expired(artifact) {
         return Ok(true);
     }
-    match Named::expired_by_now(store, tenant).await {
+    match NamedArtifacts::expired_by_now(store, tenant).await {
         // The walk over that log has told of it.
         Err(StoreError::Corrupt(_)) => Ok(false),
         now => Ok(now?.expired(artifact)),
@@ -123,7 +123,7 @@ async fn still_named(
     session: SessionId,
     artifact: ArtifactId,
 ) -> Result<bool, StoreError> {
-    match Named::again(store, tenant, session, &NAMING).await {
+    match NamedArtifacts::again(store, tenant, session, &NAMING).await {
         Err(StoreError::Corrupt(_)) => Ok(true),
         now => Ok(now?.names(artifact)),
     }

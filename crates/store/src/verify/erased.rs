@@ -6,12 +6,12 @@ use portcullis_event::{Body, Event};
 
 /// Events without a payload, as a log is walked.
 #[derive(Debug, Default)]
-pub struct Erased {
+pub struct ErasedEvents {
     /// The first of those that no fact covers yet, and the last seq of them.
     open: Option<((u64, EventId), u64)>,
 }
 
-impl Erased {
+impl ErasedEvents {
     /// The next event of the log.
     pub fn take_in(&mut self, event: &Event) {
         if event.payload.is_none() {

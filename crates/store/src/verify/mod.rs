@@ -6,7 +6,7 @@
 mod artifacts;
 mod erased;
 mod fault;
-mod made;
+mod named_artifacts;
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use portcullis_base::{Digest, EventId, SessionId, TenantId};
 use portcullis_event::{Body, Chain, ChainFault, CheckpointKey, Event, EventType, ledger_of};
 
 pub use artifacts::verify_artifacts;
-pub use erased::Erased;
+pub use erased::ErasedEvents;
 pub use fault::{LogFault, Proof};
-pub use made::{Named, is_made};
+pub use named_artifacts::{NamedArtifacts, is_made};
 
 use crate::{OutboxKind, SessionKey, Store, StoreError, deliver_outbox};
 
@@ -27,7 +27,7 @@ const WAITING: usize = 100_000;
 
 /// What a walk over one log found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedLog {
     pub session: SessionId,
     /// The last seq that holds.
     pub last_seq: u64,
@@ -41,13 +41,13 @@ pub struct Verified {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
     /// Every log, the ledger among them.
-    pub logs: Vec<Verified>,
+    pub logs: Vec<VerifiedLog>,
     /// Where the ledger stands now: what to save for the next time.
     pub ledger_head: Option<(u64, Digest)>,
     /// Everything that does not hold, the faults in `logs` included.
     pub faults: Vec<LogFault>,
     /// Artifacts as the logs name them, to hold their rows against ([`verify_artifacts`]).
-    pub named: Named,
+    pub named: NamedArtifacts,
 }
 
 impl Audit {
@@ -70,12 +70,12 @@ struct Statement {
 /// Verifies one log: chain, head and checkpoints, in pages.
 ///
 /// # Errors
-/// If the store cannot be read at all. A damaged log is no error: it is [`Verified::fault`].
+/// If the store cannot be read at all. A damaged log is no error: it is [`VerifiedLog::fault`].
 pub async fn verify_session(
     store: &dyn Store,
     key: SessionKey,
     checkpoint_key: Option<&CheckpointKey>,
-) -> Result<Verified, StoreError> {
+) -> Result<VerifiedLog, StoreError> {
     verify_session_seen(store, key, checkpoint_key, &|_| {}).await
 }
 
@@ -87,17 +87,17 @@ pub async fn verify_session_seen(
     store: &dyn Store,
     key: SessionKey,
     checkpoint_key: Option<&CheckpointKey>,
-    seen: Seen<'_>,
-) -> Result<Verified, StoreError> {
+    seen: VerifyProgress<'_>,
+) -> Result<VerifiedLog, StoreError> {
     let walked = walk(store, key, checkpoint_key, &[], &mut |_| seen(1)).await?;
     Ok(walked.verified)
 }
 
 /// Hears how many events more were verified.
-pub type Seen<'a> = &'a (dyn Fn(u64) + Sync);
+pub type VerifyProgress<'a> = &'a (dyn Fn(u64) + Sync);
 
-struct Walked {
-    verified: Verified,
+struct WalkedLog {
+    verified: VerifiedLog,
     newest_checkpoint: Option<u64>,
     /// Statements that do not hold.
     contradicted: Vec<LogFault>,
@@ -110,13 +110,13 @@ async fn walk(
     checkpoint_key: Option<&CheckpointKey>,
     said: &[Statement],
     visit: &mut (dyn FnMut(&Event) + Send),
-) -> Result<Walked, StoreError> {
+) -> Result<WalkedLog, StoreError> {
     let session = key.session;
     // In this order: a log that grows meanwhile then always reaches past what was said of it.
     let checkpoints = store.checkpoints(key).await?;
     let head = store.head(key).await?;
     let mut chain = Chain::start(session);
-    let mut erased = Erased::default();
+    let mut erased = ErasedEvents::default();
     let mut fault = None;
     let mut contradicted = Vec::new();
     let mut said = said.iter().peekable();
@@ -204,9 +204,9 @@ async fn walk(
         None if chain.seq() == 0 => Proof::Empty,
         None => Proof::Consistent,
     };
-    Ok(Walked {
+    Ok(WalkedLog {
         newest_checkpoint: checkpoints.last().map(|c| c.seq),
-        verified: Verified { session, last_seq: chain.seq(), proof, fault },
+        verified: VerifiedLog { session, last_seq: chain.seq(), proof, fault },
         contradicted,
     })
 }
@@ -317,7 +317,7 @@ pub async fn verify_tenant_seen(
     tenant: TenantId,
     checkpoint_key: Option<&CheckpointKey>,
     against: Option<(u64, Digest)>,
-    seen: Seen<'_>,
+    seen: VerifyProgress<'_>,
 ) -> Result<Audit, StoreError> {
     let ledger_id = ledger_of(tenant);
     let key = |session| SessionKey { tenant, session };
@@ -330,7 +330,7 @@ pub async fn verify_tenant_seen(
         logs: Vec::with_capacity(sessions.len() + 1),
         ledger_head: None,
         faults: Vec::new(),
-        named: Named::by_logs_of(tenant),
+        named: NamedArtifacts::by_logs_of(tenant),
     };
     let mut ledger = Ledger::default();
     let mut head = None;
@@ -408,7 +408,7 @@ pub async fn verify_tenant_seen(
 }
 
 impl Audit {
-    fn note(&mut self, walked: Walked) {
+    fn note(&mut self, walked: WalkedLog) {
         self.faults.extend(walked.verified.fault.clone());
         self.faults.extend(walked.contradicted);
         self.logs.push(walked.verified);

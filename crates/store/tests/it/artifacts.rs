@@ -10,8 +10,8 @@ use portcullis_base::{
 };
 use portcullis_event::facts::ArtifactStored;
 use portcullis_store::{
-    ArtifactRow, Artifacts as _, Blob, LocalArtifacts, Log as _, Named, ORPHAN_GRACE, SessionKey, grace, unreferenced,
-    verify_artifacts,
+    ArtifactRow, Artifacts as _, Blob, LocalArtifacts, Log as _, NamedArtifacts, ORPHAN_GRACE, SessionKey, grace,
+    unreferenced, verify_artifacts,
 };
 use portcullis_store_testkit::World;
 
@@ -47,7 +47,7 @@ async fn s13_the_audit_names_artifacts_whose_bytes_were_changed_or_lost() {
     commit.artifacts.push(row(key, 4, small));
     let stored = |row: &ArtifactRow| world.draft(&ArtifactStored { artifact: row.artifact.clone(), intent_id: None });
     commit.events.extend(commit.artifacts.iter().map(stored).collect::<Vec<_>>());
-    let mut named = Named::by_logs_of(world.tenant);
+    let mut named = NamedArtifacts::by_logs_of(world.tenant);
     let committed = store.commit(commit).await.expect("an append");
     committed.events.iter().for_each(|event| named.take_in(key.session, event));
     let audit =

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, Clock as _, Digest, Trust};
 use portcullis_store::{
-    ArtifactRow, Held, Log as _, MemoryStore, ORPHAN_GRACE, Queue as _, Retain, Retention, SessionKey, Why,
+    ArtifactRow, HeldArtifacts, Log as _, MemoryStore, ORPHAN_GRACE, Queue as _, Retain, Retention, RetentionLimit,
+    SessionKey,
 };
 use portcullis_store_testkit::World;
 
@@ -28,9 +29,9 @@ async fn named(world: &World, store: &MemoryStore, key: SessionKey, artifacts: &
     store.commit(commit).await.expect("an append");
 }
 
-async fn taken(world: &World, store: &MemoryStore, policy: Retention) -> Vec<(u128, Why)> {
+async fn taken(world: &World, store: &MemoryStore, policy: Retention) -> Vec<(u128, RetentionLimit)> {
     let now = world.clock.now();
-    let held = Held::read(store, world.tenant, now).await.expect("read");
+    let held = HeldArtifacts::read(store, world.tenant, now).await.expect("read");
     held.expired(&policy, now).into_iter().map(|(row, why)| (row.artifact.id.as_u128(), why)).collect()
 }
 
@@ -45,15 +46,23 @@ async fn only_what_is_over_a_limit_goes_and_nothing_pinned_or_at_work() {
     named(&world, &store, young, &[artifact(4, "c", 5), artifact(5, "d", 20)]).await;
     assert_eq!(taken(&world, &store, Retention::default()).await, [], "no policy, nothing goes");
     let idle = Retention { idle: Some(hour), ..Retention::default() };
-    assert_eq!(taken(&world, &store, idle).await, [(2, Why::Idle), (3, Why::Idle), (1, Why::Idle)], "largest first");
+    assert_eq!(
+        taken(&world, &store, idle).await,
+        [(2, RetentionLimit::Idle), (3, RetentionLimit::Idle), (1, RetentionLimit::Idle)],
+        "largest first"
+    );
     let count = Retention { count: Some(3), ..Retention::default() };
-    assert_eq!(taken(&world, &store, count).await, [(2, Why::Count), (1, Why::Count)], "the newest stay");
+    assert_eq!(
+        taken(&world, &store, count).await,
+        [(2, RetentionLimit::Count), (1, RetentionLimit::Count)],
+        "the newest stay"
+    );
     // Equal contents count once: 20 + 5 + 30 fit, ten more do not.
     let bytes = Retention { bytes: Some(55), ..Retention::default() };
-    assert_eq!(taken(&world, &store, bytes).await, [(1, Why::Bytes)]);
+    assert_eq!(taken(&world, &store, bytes).await, [(1, RetentionLimit::Bytes)]);
     let change = Retain::Pin { artifact: ArtifactId::from_u128(2), pinned: true };
     store.retain(world.tenant, change).await.expect("pinned");
-    assert_eq!(taken(&world, &store, idle).await, [(3, Why::Idle), (1, Why::Idle)]);
+    assert_eq!(taken(&world, &store, idle).await, [(3, RetentionLimit::Idle), (1, RetentionLimit::Idle)]);
     // While someone holds the session, or is asked something in it, it is not idle.
     let lease = world.claim(&store, old, 1).await.expect("a lease");
     assert_eq!(taken(&world, &store, idle).await, []);
@@ -64,7 +73,7 @@ async fn only_what_is_over_a_limit_goes_and_nothing_pinned_or_at_work() {
     store.commit(world.work(old, &lease, world.parked().events)).await.expect("an ask");
     store.release(old, lease.fence, None).await.expect("released");
     world.clock.advance(2 * hour);
-    assert_eq!(taken(&world, &store, idle).await, [(5, Why::Idle), (4, Why::Idle)]);
+    assert_eq!(taken(&world, &store, idle).await, [(5, RetentionLimit::Idle), (4, RetentionLimit::Idle)]);
 }
 
 #[tokio::test]
@@ -77,7 +86,7 @@ async fn bytes_go_after_the_grace_and_only_if_no_other_row_has_them() {
     store.retain(world.tenant, bury(&[1, 2])).await.expect("buried");
     let freeable = async || -> Vec<u128> {
         let now = world.clock.now();
-        let held = Held::read(&store, world.tenant, now).await.expect("read");
+        let held = HeldArtifacts::read(&store, world.tenant, now).await.expect("read");
         held.freeable(now).iter().map(|row| row.artifact.id.as_u128()).collect()
     };
     assert_eq!(freeable().await, [0u128; 0]);

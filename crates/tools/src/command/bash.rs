@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::{ReadHand, ReadLine, ReadRan};
 use crate::count::Count;
 use crate::hand::READ_ONLY_PROFILE;
-use crate::shell::{Alone, Brings, ShellTools, StateView, WithEnv};
+use crate::shell::{BringsVariables, NoVariables, ShellTools, StateView, WithEnv};
 use crate::{executor, instead, tool_name};
 
 const DESCRIPTION: &str = "Runs a command line that only reads, in a sandbox without a network in which nothing can be \
@@ -93,7 +93,7 @@ impl BashInput {
 /// # Errors
 /// Never for the tool as it is written: a tool that contradicts itself is a defect of this crate.
 pub fn read_tools(shell: ShellTools, hand: ReadHand) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
-    Ok(BTreeMap::from([(tool_name("bash"), tool::<Alone<BashInput>>(hand, shell)?)]))
+    Ok(BTreeMap::from([(tool_name("bash"), tool::<NoVariables<BashInput>>(hand, shell)?)]))
 }
 
 /// The same with variables of a call.
@@ -104,7 +104,7 @@ pub(crate) fn read_with_env(shell: ShellTools, hand: ReadHand) -> Result<Tool, B
 /// Over inputs with or without variables of their own.
 fn tool<I>(hand: ReadHand, shell: ShellTools) -> Result<Tool, BuildError>
 where
-    I: Brings<Call = BashInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    I: BringsVariables<Call = BashInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
 {
     let hand = Arc::new(hand);
     let named = Arc::clone(&hand);

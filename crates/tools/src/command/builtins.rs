@@ -14,13 +14,13 @@ pub(super) const TRUSTED: [&str; 2] = ["/usr/bin", "/bin"];
 
 /// What a stage said and how it ended.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct StageOutput {
     pub(super) out: Vec<u8>,
     pub(super) err: Vec<u8>,
     pub(super) code: i32,
 }
 
-impl Said {
+impl StageOutput {
     fn line(text: &str) -> Self {
         Self { out: format!("{text}\n").into_bytes(), ..Self::default() }
     }
@@ -36,8 +36,8 @@ impl Said {
 }
 
 /// What becomes of a builtin.
-pub(super) enum Done {
-    Said(Said),
+pub(super) enum BuiltinEnd {
+    Said(StageOutput),
     /// The stages after it run there.
     Moved(VirtualPath),
 }
@@ -48,32 +48,34 @@ pub(super) fn run(
     stage: &Stage,
     at: &Outlook<'_>,
     variables: &dyn Fn() -> Vec<u8>,
-) -> Result<Done, FileError> {
+) -> Result<BuiltinEnd, FileError> {
     let words: Vec<&str> = stage.args().iter().filter_map(|arg| arg.word().as_literal()).collect();
     let last = words.last().copied().unwrap_or_default();
-    Ok(Done::Said(match builtin {
-        Builtin::True => Said::default(),
-        Builtin::Pwd => Said::line(at.cwd.as_str()),
-        Builtin::Env => Said { out: variables(), ..Said::default() },
-        Builtin::CommandV => found(last).map_or_else(|| Said::bit(false), |found| Said::line(&found.word(last))),
+    Ok(BuiltinEnd::Said(match builtin {
+        Builtin::True => StageOutput::default(),
+        Builtin::Pwd => StageOutput::line(at.cwd.as_str()),
+        Builtin::Env => StageOutput { out: variables(), ..StageOutput::default() },
+        Builtin::CommandV => {
+            found(last).map_or_else(|| StageOutput::bit(false), |found| StageOutput::line(&found.word(last)))
+        }
         Builtin::Type => match found(last) {
-            Some(found) => Said::line(&found.sentence(last)),
-            None => Said::failed(&format!("type: {last}: not found")),
+            Some(found) => StageOutput::line(&found.sentence(last)),
+            None => StageOutput::failed(&format!("type: {last}: not found")),
         },
         Builtin::Test => match words[..] {
-            [test, path, ..] => Said::bit(holds(test, path, at)?),
+            [test, path, ..] => StageOutput::bit(holds(test, path, at)?),
             // Invariant: a plan has both words.
-            _ => Said::bit(false),
+            _ => StageOutput::bit(false),
         },
         Builtin::Cd => match at.place(last)? {
             Some(place) if place.kind() == Some(Kind::Directory) => {
                 if sandbox::would_allow(&place, Attempt::Execute)? {
-                    return Ok(Done::Moved(place.path().clone()));
+                    return Ok(BuiltinEnd::Moved(place.path().clone()));
                 }
-                Said::failed(&format!("cd: {last}: Permission denied"))
+                StageOutput::failed(&format!("cd: {last}: Permission denied"))
             }
-            Some(place) if place.kind().is_some() => Said::failed(&format!("cd: {last}: Not a directory")),
-            _ => Said::failed(&format!("cd: {last}: No such file or directory")),
+            Some(place) if place.kind().is_some() => StageOutput::failed(&format!("cd: {last}: Not a directory")),
+            _ => StageOutput::failed(&format!("cd: {last}: No such file or directory")),
         },
     }))
 }
@@ -169,13 +171,13 @@ const SHELL_BUILTINS: [&str; 61] = [
 ];
 
 /// What a name stands for.
-enum Found {
+enum ResolvedCommand {
     Keyword,
     Builtin,
     Program(PathBuf),
 }
 
-impl Found {
+impl ResolvedCommand {
     fn word(&self, name: &str) -> String {
         match self {
             Self::Keyword | Self::Builtin => name.to_owned(),
@@ -192,14 +194,14 @@ impl Found {
     }
 }
 
-fn found(name: &str) -> Option<Found> {
+fn found(name: &str) -> Option<ResolvedCommand> {
     if KEYWORDS.contains(&name) {
-        return Some(Found::Keyword);
+        return Some(ResolvedCommand::Keyword);
     }
     if SHELL_BUILTINS.contains(&name) {
-        return Some(Found::Builtin);
+        return Some(ResolvedCommand::Builtin);
     }
-    program(name).map(Found::Program)
+    program(name).map(ResolvedCommand::Program)
 }
 
 /// The program of that name on the trusted path.

@@ -25,7 +25,7 @@ pub(super) struct Matches {
 
 /// Why a pattern has no answer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unmatched {
+pub(super) enum GlobFailure {
     #[error("`{pattern}` matches no file name; quote it if it is meant as text, or look with glob")]
     Nothing { pattern: String },
     #[error("`{pattern}` matches more than {NAMES_MAX} names; narrow it, or use find or glob")]
@@ -38,7 +38,7 @@ pub(super) enum Unmatched {
 ///
 /// # Errors
 /// If it matches nothing, or too much.
-pub(super) fn expand(mounts: &MountTable, cwd: &VirtualPath, pattern: &str) -> Result<Matches, Unmatched> {
+pub(super) fn expand(mounts: &MountTable, cwd: &VirtualPath, pattern: &str) -> Result<Matches, GlobFailure> {
     let mut expansion = Expansion { mounts, cwd, pattern, looked_at: 0, left_out: 0 };
     // What was matched so far, as text: each ends where the next component begins.
     let mut found: Vec<String> = vec![String::new()];
@@ -63,7 +63,7 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    fn resolve(&self, text: &str) -> Result<sandbox::Resolved, FileError> {
+    fn resolve(&self, text: &str) -> Result<sandbox::ResolvedPlace, FileError> {
         self.mounts.resolve(&place_text(self.cwd, text))
     }
 
@@ -73,7 +73,7 @@ impl Expansion<'_> {
         component: &Component,
         last: bool,
         next: &mut Vec<String>,
-    ) -> Result<(), Unmatched> {
+    ) -> Result<(), GlobFailure> {
         let slash = if last { "" } else { "/" };
         match component {
             Component::Literal(name) => next.push(format!("{prefix}{name}{slash}")),
@@ -84,7 +84,7 @@ impl Expansion<'_> {
                 for entry in entries.flatten() {
                     self.looked_at += 1;
                     if self.looked_at > ENTRIES_MAX {
-                        return Err(Unmatched::TooWide { pattern: self.pattern.to_owned() });
+                        return Err(GlobFailure::TooWide { pattern: self.pattern.to_owned() });
                     }
                     let name = entry.file_name();
                     let Some(name) = name.to_str() else {
@@ -100,13 +100,13 @@ impl Expansion<'_> {
             }
         }
         if next.len() > ENTRIES_MAX {
-            return Err(Unmatched::TooWide { pattern: self.pattern.to_owned() });
+            return Err(GlobFailure::TooWide { pattern: self.pattern.to_owned() });
         }
         Ok(())
     }
 
     /// What stands there, in the order of bytes, which is that of the locale the programs run with.
-    fn finish(mut self, found: Vec<String>) -> Result<Matches, Unmatched> {
+    fn finish(mut self, found: Vec<String>) -> Result<Matches, GlobFailure> {
         let mut names = BTreeSet::new();
         for name in found {
             match self.resolve(&name) {
@@ -122,11 +122,11 @@ impl Expansion<'_> {
                 Err(_) => self.left_out += 1,
             }
             if names.len() > NAMES_MAX {
-                return Err(Unmatched::TooMany { pattern: self.pattern.to_owned() });
+                return Err(GlobFailure::TooMany { pattern: self.pattern.to_owned() });
             }
         }
         if names.is_empty() {
-            return Err(Unmatched::Nothing { pattern: self.pattern.to_owned() });
+            return Err(GlobFailure::Nothing { pattern: self.pattern.to_owned() });
         }
         Ok(Matches { names: names.into_iter().collect(), left_out: self.left_out })
     }
@@ -140,17 +140,17 @@ fn never_an_option(name: String) -> String {
 /// What stands between two slashes.
 enum Component {
     Literal(String),
-    Wild(Wild),
+    Wild(WildName),
 }
 
-struct Wild {
+struct WildName {
     /// None: nothing can match it.
     regex: Option<Regex>,
     /// Its first character is a dot that was written.
     dot: bool,
 }
 
-impl Wild {
+impl WildName {
     fn matches(&self, name: &str) -> bool {
         (self.dot || !name.starts_with('.')) && self.regex.as_ref().is_some_and(|regex| regex.is_match(name))
     }
@@ -192,7 +192,7 @@ fn component(text: &str) -> Component {
     }
     regex.push_str(r"\z");
     let dot = text.starts_with('.') || text.starts_with("\\.");
-    Component::Wild(Wild { regex: Regex::new(&regex).ok(), dot })
+    Component::Wild(WildName { regex: Regex::new(&regex).ok(), dot })
 }
 
 fn plain(c: char, regex: &mut String, literal: &mut String) {

@@ -11,7 +11,7 @@ use portcullis_sandbox::VirtualPath;
 use portcullis_secret::SecretText;
 use tokio::time::Instant;
 
-use super::operands::Decided;
+use super::operands::DecidedPlaces;
 use super::pipeline::StageEnd;
 use super::result::ReadRan;
 use super::{ReadHand, ReadLine, builtins};
@@ -22,10 +22,10 @@ use crate::shell::unseen;
 const LANG: &str = "C.UTF-8";
 
 /// A line at work.
-pub(super) struct Line<'a> {
+pub(super) struct RunningLine<'a> {
     pub(super) hand: &'a ReadHand,
     pub(super) context: &'a ToolContext,
-    pub(super) decided: Decided,
+    pub(super) decided: DecidedPlaces,
     /// The view of every stage. Rules were matched against the mounts when the line began.
     pub(super) base: Plan,
     pub(super) virtual_paths: bool,
@@ -85,10 +85,10 @@ impl ReadHand {
         let (err_read, err) = io::pipe().map_err(broken)?;
         let mut streams = Streams::of(context, out_read.into(), err_read.into()).map_err(broken)?;
         let posture = self.hand.posture().await;
-        let at_work = Line {
+        let at_work = RunningLine {
             hand: self,
             context,
-            decided: Decided::new(&line.resources),
+            decided: DecidedPlaces::new(&line.resources),
             base,
             virtual_paths: posture.virtual_paths(),
             out,
@@ -147,7 +147,7 @@ fn shows_environment(plan: &ReadPlan) -> bool {
     stages.any(|stage| stage.builtin() == Some(Builtin::Env))
 }
 
-impl Line<'_> {
+impl RunningLine<'_> {
     async fn list(&self, plan: &ReadPlan, cwd: &VirtualPath) -> Result<ListEnd, ToolFailure> {
         let nothing = StageEnd { code: 0, signal: None, out_of_memory: false };
         let mut end = ListEnd { stages: Vec::new(), last: nothing, stopped: false };

@@ -27,7 +27,7 @@ pub use result::ReadRan;
 
 use crate::files::FileTools;
 use crate::hand::Hand;
-use operands::Named;
+use operands::LinePlaces;
 
 /// Runs lines that only read.
 #[derive(Clone)]
@@ -114,7 +114,7 @@ impl ReadHand {
     /// If a word leads outside the mounts, is no file that can be read, or is a pattern without an answer.
     pub fn line(&self, caller: &Caller, plan: ReadPlan, cwd: VirtualPath) -> Result<ReadLine, Precondition> {
         self.hand.warm();
-        let Named { mut resources, opened, linked } = operands::named(&self.files.mounts, &plan, &cwd)?;
+        let LinePlaces { mut resources, opened, linked } = operands::named(&self.files.mounts, &plan, &cwd)?;
         // What only sounds like a secret, or is one by its content, is asked about as `read` asks.
         for resource in resources.iter_mut().filter(|resource| opened.contains(&resource.canonical)) {
             resource.class = self.files.secret_at(&resource.canonical);

@@ -12,7 +12,7 @@ use portcullis_command::{self as command, Arg, Builtin, Joiner, Redirection, Sta
 use portcullis_contract::{Precondition, Resource};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, PathFault, VirtualPath};
 
-use super::globs::{self, Unmatched};
+use super::globs::{self, GlobFailure};
 use crate::files::precondition;
 
 /// Programs that look at names and metadata and never open what they are given. All others may wait for ever for a
@@ -26,7 +26,11 @@ pub(super) fn place_text(cwd: &VirtualPath, raw: &str) -> String {
 }
 
 /// The place that an operand names. `None` if a program can only be told that nothing is there.
-pub(super) fn look(mounts: &MountTable, cwd: &VirtualPath, raw: &str) -> Result<Option<sandbox::Resolved>, FileError> {
+pub(super) fn look(
+    mounts: &MountTable,
+    cwd: &VirtualPath,
+    raw: &str,
+) -> Result<Option<sandbox::ResolvedPlace>, FileError> {
     if raw.is_empty() {
         return Ok(None);
     }
@@ -40,7 +44,7 @@ pub(super) fn look(mounts: &MountTable, cwd: &VirtualPath, raw: &str) -> Result<
 
 /// Refuses what would make a program wait for ever, and what holds secrets under another name: the line was refused if
 /// it had named that itself. `opens`: it is opened, whatever the program.
-fn openable(stage: &Stage, place: &sandbox::Resolved, opens: bool) -> Result<(), Precondition> {
+fn openable(stage: &Stage, place: &sandbox::ResolvedPlace, opens: bool) -> Result<(), Precondition> {
     if !opens && ONLY_LOOK.contains(&stage.program()) {
         return Ok(());
     }
@@ -58,15 +62,15 @@ fn openable(stage: &Stage, place: &sandbox::Resolved, opens: bool) -> Result<(),
 
 /// What a call was let through with.
 #[derive(Debug, Clone, Default)]
-pub struct Decided(HashSet<String>);
+pub struct DecidedPlaces(HashSet<String>);
 
-impl Decided {
+impl DecidedPlaces {
     /// By canonical names.
     pub(super) fn new<'r>(resources: impl IntoIterator<Item = &'r Resource>) -> Self {
         Self(resources.into_iter().map(|resource| resource.canonical.clone()).collect())
     }
 
-    pub(super) fn holds(&self, place: &sandbox::Resolved) -> Result<(), FileError> {
+    pub(super) fn holds(&self, place: &sandbox::ResolvedPlace) -> Result<(), FileError> {
         if self.0.contains(place.path().as_str()) {
             return Ok(());
         }
@@ -78,8 +82,12 @@ impl Decided {
 ///
 /// # Errors
 /// If a word leads outside, names what cannot be read, or is a pattern without an answer.
-pub(super) fn named(mounts: &MountTable, plan: &command::ReadPlan, cwd: &VirtualPath) -> Result<Named, Precondition> {
-    let mut found = Found { mounts, named: Named::default(), seen: HashSet::new() };
+pub(super) fn named(
+    mounts: &MountTable,
+    plan: &command::ReadPlan,
+    cwd: &VirtualPath,
+) -> Result<LinePlaces, Precondition> {
+    let mut found = PlaceCollector { mounts, named: LinePlaces::default(), seen: HashSet::new() };
     // Where a pipeline may run: a `cd` that may never run leaves both places.
     let mut cwds = vec![cwd.clone()];
     for (joiner, pipeline) in plan.pipelines() {
@@ -98,7 +106,7 @@ pub(super) fn named(mounts: &MountTable, plan: &command::ReadPlan, cwd: &Virtual
 
 /// The places of a line.
 #[derive(Debug, Default)]
-pub(super) struct Named {
+pub(super) struct LinePlaces {
     pub(super) resources: Vec<Resource>,
     /// Those of them whose content a program may show.
     pub(super) opened: HashSet<String>,
@@ -123,13 +131,13 @@ fn moved(mounts: &MountTable, cwds: Vec<VirtualPath>, to: &str, runs: bool) -> V
     after
 }
 
-struct Found<'m> {
+struct PlaceCollector<'m> {
     mounts: &'m MountTable,
-    named: Named,
+    named: LinePlaces,
     seen: HashSet<String>,
 }
 
-impl Found<'_> {
+impl PlaceCollector<'_> {
     fn stage(&mut self, stage: &Stage, cwd: &VirtualPath, sure: bool) -> Result<(), Precondition> {
         for arg in stage.args() {
             match arg.word() {
@@ -191,10 +199,10 @@ impl Found<'_> {
     }
 }
 
-pub(super) fn unmatched(why: &Unmatched) -> Precondition {
+pub(super) fn unmatched(why: &GlobFailure) -> Precondition {
     let reason = match why {
-        Unmatched::Nothing { .. } => portcullis_base::Reason::NotFound,
-        Unmatched::TooMany { .. } | Unmatched::TooWide { .. } => portcullis_base::Reason::OutputBudget,
+        GlobFailure::Nothing { .. } => portcullis_base::Reason::NotFound,
+        GlobFailure::TooMany { .. } | GlobFailure::TooWide { .. } => portcullis_base::Reason::OutputBudget,
     };
     Precondition::failed(reason, why.to_string())
 }
@@ -203,7 +211,7 @@ pub(super) fn unmatched(why: &Unmatched) -> Precondition {
 pub(super) struct Outlook<'a> {
     pub(super) mounts: &'a MountTable,
     pub(super) cwd: &'a VirtualPath,
-    pub(super) decided: &'a Decided,
+    pub(super) decided: &'a DecidedPlaces,
     /// Programs see `/workspace`; otherwise the host's own names, which they must not be given.
     pub(super) virtual_paths: bool,
 }
@@ -218,7 +226,7 @@ pub(super) struct Words {
 
 impl Outlook<'_> {
     /// The place that an operand names, if it is one that was decided on.
-    pub(super) fn place(&self, raw: &str) -> Result<Option<sandbox::Resolved>, FileError> {
+    pub(super) fn place(&self, raw: &str) -> Result<Option<sandbox::ResolvedPlace>, FileError> {
         let place = look(self.mounts, self.cwd, raw)?;
         if let Some(place) = &place {
             self.decided.holds(place)?;
@@ -227,7 +235,7 @@ impl Outlook<'_> {
     }
 
     /// The place of `< FILE`, which is opened whatever the program is.
-    pub(super) fn input(&self, stage: &Stage, raw: &str) -> Result<Option<sandbox::Resolved>, Precondition> {
+    pub(super) fn input(&self, stage: &Stage, raw: &str) -> Result<Option<sandbox::ResolvedPlace>, Precondition> {
         let place = self.place(raw).map_err(precondition)?;
         if let Some(place) = &place {
             openable(stage, place, true)?;
@@ -307,7 +315,7 @@ impl Outlook<'_> {
     }
 
     /// The same place from the working directory, if both lie in one mount.
-    fn relative(&self, place: &sandbox::Resolved) -> Option<String> {
+    fn relative(&self, place: &sandbox::ResolvedPlace) -> Option<String> {
         let cwd = self.mounts.resolve(self.cwd.as_str()).ok()?;
         if cwd.mount().root() != place.mount().root() {
             return None;
@@ -323,7 +331,7 @@ impl Outlook<'_> {
 fn elsewhere(raw: &str) -> Precondition {
     let text = format!(
         "`{raw}` cannot be named to a program at this isolation level, where mounts do not stand at their places; \
-         name it relative to the working directory, or read it with read (`portcullis doctor` says what is missing)"
+         name it relative to the working directory, or read it with read"
     );
     Precondition::failed(portcullis_base::Reason::PathEscape, text)
 }
@@ -347,11 +355,11 @@ mod tests {
         let mounts = MountTable::workspace(tree.path(), TreeOwner::SessionOwn).expect("a mount");
         let cwd = VirtualPath::workspace();
         let plan = |line: &str| command::read_only(line).expect("it only reads");
-        let words = |line: &str, decided: &Decided| {
+        let words = |line: &str, decided: &DecidedPlaces| {
             let outlook = Outlook { mounts: &mounts, cwd: &cwd, decided, virtual_paths: true };
             outlook.words(&plan(line).pipelines()[0].1.stages()[0]).map(|given| given.words)
         };
-        let decided = |line: &str| Decided::new(&named(&mounts, &plan(line), &cwd).expect("places").resources);
+        let decided = |line: &str| DecidedPlaces::new(&named(&mounts, &plan(line), &cwd).expect("places").resources);
         let (link, all) = (decided("cat link"), decided("cat *"));
         assert_eq!(words("cat link", &link).expect("the same place"), ["link"]);
         assert_eq!(words("cat *", &all).expect("the same places"), ["./a", "./b", "./link"]);
@@ -360,7 +368,7 @@ mod tests {
         std::fs::write(tree.path().join("new"), "new").expect("written");
         assert!(words("cat link", &link).is_err(), "the link leads elsewhere by now");
         assert!(words("cat *", &all).is_err(), "there is a file more");
-        assert!(words("ls", &Decided::default()).is_err(), "it looks at its folder");
+        assert!(words("ls", &DecidedPlaces::default()).is_err(), "it looks at its folder");
     }
 
     #[test]
@@ -372,7 +380,7 @@ mod tests {
         let cwd = VirtualPath::new("/workspace/src").expect("a path");
         let words = |line: &str| {
             let plan = command::read_only(line).expect("it only reads");
-            let decided = Decided::new(&named(&mounts, &plan, &cwd).expect("places").resources);
+            let decided = DecidedPlaces::new(&named(&mounts, &plan, &cwd).expect("places").resources);
             let outlook = Outlook { mounts: &mounts, cwd: &cwd, decided: &decided, virtual_paths: false };
             outlook.words(&plan.pipelines()[0].1.stages()[0]).map(|given| given.words)
         };

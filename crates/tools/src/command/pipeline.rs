@@ -13,8 +13,8 @@ use portcullis_sandbox::hand::{Exit, Output, Running, Signal, Stdin, Target};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, VirtualPath};
 use tokio::task::JoinHandle;
 
-use super::builtins::{self, Done, Said};
-use super::list::Line;
+use super::builtins::{self, BuiltinEnd, StageOutput};
+use super::list::RunningLine;
 use super::operands::Outlook;
 use crate::files::{failure, precondition};
 use crate::hand::LaunchedFailure;
@@ -34,7 +34,7 @@ impl StageEnd {
         Self { code, signal: None, out_of_memory: false }
     }
 
-    fn of(ended: sandbox::hand::Ended) -> Self {
+    fn of(ended: sandbox::hand::ProcessEnd) -> Self {
         let out_of_memory = ended.out_of_memory;
         match ended.exit {
             Exit::Code(code) => Self { out_of_memory, ..Self::code(code) },
@@ -53,14 +53,14 @@ pub(super) struct PipelineEnd {
 }
 
 /// A stage with everything it needs, not begun.
-enum Ready {
+enum PreparedStage {
     Program {
         words: Vec<String>,
         streams: Fds,
     },
     /// Ours, or a stage that cannot begin.
     Said {
-        said: Said,
+        said: StageOutput,
         streams: Fds,
     },
 }
@@ -72,7 +72,7 @@ struct Fds {
 }
 
 /// A stage that was begun.
-enum Begun {
+enum RunningStage {
     Running(Box<Running>),
     Writing(JoinHandle<StageEnd>),
 }
@@ -81,7 +81,7 @@ fn io_failure(error: io::Error) -> ToolFailure {
     ToolFailure::new("io_error", format!("the programs cannot be joined: {error}")).retryable(true)
 }
 
-impl Line<'_> {
+impl RunningLine<'_> {
     /// Runs a pipeline to its end. All of its words are looked at before any of its programs is started.
     pub(super) async fn pipeline(&self, pipeline: &Pipeline, cwd: &VirtualPath) -> Result<PipelineEnd, ToolFailure> {
         let stages = pipeline.stages();
@@ -114,7 +114,7 @@ impl Line<'_> {
         cwd: &VirtualPath,
         (from, to): (Option<OwnedFd>, PipeWriter),
         moved: &mut Option<VirtualPath>,
-    ) -> Result<Ready, ToolFailure> {
+    ) -> Result<PreparedStage, ToolFailure> {
         let outlook =
             Outlook { mounts: &self.hand.files.mounts, cwd, decided: &self.decided, virtual_paths: self.virtual_paths };
         let mut fds = Fds { stdin: from, stdout: to.into(), stderr: self.err.try_clone().map_err(io_failure)?.into() };
@@ -127,12 +127,12 @@ impl Line<'_> {
                 Redirection::StderrToStdout => fds.stderr = fds.stdout.try_clone().map_err(io_failure)?,
                 Redirection::Stdin(file) => match self.opened(stage, &outlook, file)? {
                     Some(fd) => fds.stdin = Some(fd),
-                    None => missing = Some(Said::failed(&format!("{file}: No such file or directory"))),
+                    None => missing = Some(StageOutput::failed(&format!("{file}: No such file or directory"))),
                 },
             }
         }
         if let Some(said) = missing {
-            return Ok(Ready::Said { said, streams: fds });
+            return Ok(PreparedStage::Said { said, streams: fds });
         }
         let Some(builtin) = stage.builtin() else {
             if !self.virtual_paths {
@@ -141,15 +141,15 @@ impl Line<'_> {
             return self.program(stage, &outlook, fds);
         };
         match builtins::run(builtin, stage, &outlook, &|| self.variables(cwd)).map_err(failure)? {
-            Done::Said(said) => Ok(Ready::Said { said, streams: fds }),
-            Done::Moved(to) => {
+            BuiltinEnd::Said(said) => Ok(PreparedStage::Said { said, streams: fds }),
+            BuiltinEnd::Moved(to) => {
                 *moved = Some(to);
-                Ok(Ready::Said { said: Said::default(), streams: fds })
+                Ok(PreparedStage::Said { said: StageOutput::default(), streams: fds })
             }
         }
     }
 
-    fn program(&self, stage: &Stage, outlook: &Outlook<'_>, streams: Fds) -> Result<Ready, ToolFailure> {
+    fn program(&self, stage: &Stage, outlook: &Outlook<'_>, streams: Fds) -> Result<PreparedStage, ToolFailure> {
         let given = outlook.words(stage).map_err(ToolFailure::precondition)?;
         if given.left_out > 0 {
             self.context.warn(format!(
@@ -159,14 +159,14 @@ impl Line<'_> {
         }
         let mut words = vec![stage.program().to_owned()];
         words.extend(given.words);
-        Ok(Ready::Program { words, streams })
+        Ok(PreparedStage::Program { words, streams })
     }
 
     /// Where mounts do not stand at their places a program that prints whole paths would print the host's (H6).
-    fn below_full(&self, stage: &Stage, outlook: &Outlook<'_>, streams: Fds) -> Result<Ready, ToolFailure> {
+    fn below_full(&self, stage: &Stage, outlook: &Outlook<'_>, streams: Fds) -> Result<PreparedStage, ToolFailure> {
         match stage.program() {
             "realpath" => {
-                let mut said = Said::default();
+                let mut said = StageOutput::default();
                 for arg in stage.args().iter().filter(|arg| arg.is_path()) {
                     let raw = arg.word().shown();
                     match outlook.place(raw).map_err(|error| ToolFailure::precondition(precondition(error)))? {
@@ -178,11 +178,10 @@ impl Line<'_> {
                         }
                     }
                 }
-                Ok(Ready::Said { said, streams })
+                Ok(PreparedStage::Said { said, streams })
             }
             "df" => Err(ToolFailure::sandbox_unavailable(
-                "`df` would show the host's own mounts at this isolation level; only level `full` has others \
-                 (`portcullis doctor` says what is missing for it)",
+                "`df` would show the host's own mounts at this isolation level; only level `full` has others",
             )),
             _ => self.program(stage, outlook, streams),
         }
@@ -207,12 +206,12 @@ impl Line<'_> {
         Ok(Some(opened.into()))
     }
 
-    async fn begin(&self, ready: Ready, cwd: &VirtualPath) -> Result<Begun, ToolFailure> {
+    async fn begin(&self, ready: PreparedStage, cwd: &VirtualPath) -> Result<RunningStage, ToolFailure> {
         match ready {
-            Ready::Said { said, streams } => {
-                Ok(Begun::Writing(tokio::task::spawn_blocking(move || write(said, streams))))
+            PreparedStage::Said { said, streams } => {
+                Ok(RunningStage::Writing(tokio::task::spawn_blocking(move || write(said, streams))))
             }
-            Ready::Program { words, streams } => {
+            PreparedStage::Program { words, streams } => {
                 let name = words.first().cloned().unwrap_or_default();
                 let mut plan = self.base.beside(words.into_iter().map(Into::into).collect(), cwd);
                 plan.launch.env = self.own(cwd).into_iter().map(|(name, value)| (name.into(), value.into())).collect();
@@ -222,13 +221,13 @@ impl Line<'_> {
                 if builtins::program(&name).is_none() {
                     return Err(ToolFailure::precondition(super::not_installed(&name)));
                 }
-                Ok(Begun::Running(Box::new(self.hand.hand.launch(plan).await?)))
+                Ok(RunningStage::Running(Box::new(self.hand.hand.launch(plan).await?)))
             }
         }
     }
 
     /// Until every stage has ended, or was ended.
-    async fn see_through(&self, mut begun: Vec<Begun>) -> Result<(Vec<StageEnd>, bool), LaunchedFailure> {
+    async fn see_through(&self, mut begun: Vec<RunningStage>) -> Result<(Vec<StageEnd>, bool), LaunchedFailure> {
         let broken = |error: io::Error| LaunchedFailure::unwatched(&error);
         tokio::select! {
             biased;
@@ -236,7 +235,7 @@ impl Line<'_> {
             _ = self.context.cancelled() => {}
         }
         for one in &begun {
-            if let Begun::Running(running) = one
+            if let RunningStage::Running(running) = one
                 && running.signal(Signal::TERM, Target::Tree).is_err()
             {
                 running.kill_tree();
@@ -246,7 +245,7 @@ impl Line<'_> {
             return ends.map(|ends| (ends, true)).map_err(broken);
         }
         for one in &begun {
-            if let Begun::Running(running) = one {
+            if let RunningStage::Running(running) = one {
                 running.kill_tree();
             }
         }
@@ -254,18 +253,18 @@ impl Line<'_> {
     }
 }
 
-async fn ends(begun: &mut [Begun]) -> io::Result<Vec<StageEnd>> {
+async fn ends(begun: &mut [RunningStage]) -> io::Result<Vec<StageEnd>> {
     let all = begun.iter_mut().map(|one| async {
         match one {
-            Begun::Running(running) => running.wait().await.map(StageEnd::of),
-            Begun::Writing(writing) => writing.await.map_err(io::Error::other),
+            RunningStage::Running(running) => running.wait().await.map(StageEnd::of),
+            RunningStage::Writing(writing) => writing.await.map_err(io::Error::other),
         }
     });
     join_all(all).await.into_iter().collect()
 }
 
 /// Says it, as a program would: who is not listened to any more ends by a signal.
-fn write(said: Said, streams: Fds) -> StageEnd {
+fn write(said: StageOutput, streams: Fds) -> StageEnd {
     drop(streams.stdin);
     let told = std::fs::File::from(streams.stderr).write_all(&said.err);
     let told = told.and_then(|()| std::fs::File::from(streams.stdout).write_all(&said.out));

@@ -31,7 +31,7 @@ pub struct ReadRan {
 }
 
 /// What an exit code of 1 says of a program that was asked a question.
-enum Question {
+enum QuestionKind {
     /// Whether anything matches.
     Search,
     /// Whether something holds.
@@ -39,12 +39,12 @@ enum Question {
 }
 
 /// A lone program to which 1 is an answer and no failure.
-fn question(plan: &ReadPlan) -> Option<Question> {
+fn question(plan: &ReadPlan) -> Option<QuestionKind> {
     let [(_, pipeline)] = plan.pipelines() else { return None };
     let [stage] = pipeline.stages() else { return None };
     match stage.program() {
-        "grep" | "rg" => Some(Question::Search),
-        "diff" | "cmp" | "test" | "[" => Some(Question::Test),
+        "grep" | "rg" => Some(QuestionKind::Search),
+        "diff" | "cmp" | "test" | "[" => Some(QuestionKind::Test),
         _ => None,
     }
 }
@@ -88,8 +88,8 @@ impl ReadRan {
         match (self.exit_code, question(plan)) {
             // What the runtime makes of a call that it stopped is not ours to say.
             (None, _) | (Some(0), _) => Ok(self),
-            (Some(1), Some(Question::Test)) => Ok(self),
-            (Some(1), Some(Question::Search)) => {
+            (Some(1), Some(QuestionKind::Test)) => Ok(self),
+            (Some(1), Some(QuestionKind::Search)) => {
                 context.nothing_found();
                 Ok(self)
             }

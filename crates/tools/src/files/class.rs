@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use portcullis_base::Risk;
 use portcullis_contract::{AccessRequest, Resolved, Resource, ResourceClass, ToolFailure};
-use portcullis_policy::places::{self, Place};
+use portcullis_policy::places::{self, LaterPlace};
 use portcullis_sandbox::tree::{is_git_folder, kind_at};
 use portcullis_sandbox::{Kind, Mount, MountTable, read_small_beneath};
-use portcullis_secret::file_names::{self, Look, SecretName};
+use portcullis_secret::file_names::{self, ContentCheck, SecretName};
 
-use super::own::OwnWrites;
-use super::tracked::{self, Tracked};
+use super::own_writes::OwnWrites;
+use super::tracked::{self, GitTracking};
 use super::{FileTools, sandbox};
 use crate::hand::Hand;
 
@@ -41,9 +41,9 @@ impl FileTools {
     /// Writes a file with `write`. What was open before is open afterwards, and so is what was not there.
     pub(super) fn writing<T>(
         &self,
-        place: &sandbox::Resolved,
-        write: impl FnOnce() -> Result<(sandbox::Written, T), ToolFailure>,
-    ) -> Result<(sandbox::Written, T), ToolFailure> {
+        place: &sandbox::ResolvedPlace,
+        write: impl FnOnce() -> Result<(sandbox::WrittenFile, T), ToolFailure>,
+    ) -> Result<(sandbox::WrittenFile, T), ToolFailure> {
         let canonical = place.path().as_str();
         let open = file_names::secret(canonical).is_some() && self.secret_at(canonical).is_none();
         let (written, made) = write()?;
@@ -106,10 +106,10 @@ impl Candidate {
         let counts = match (kind, found.look) {
             (Kind::Directory, _) => found.pattern.ends_with('/'),
             (Kind::Other, _) => false,
-            (Kind::File, Look::NameTells) => true,
+            (Kind::File, ContentCheck::NameTells) => true,
             // What cannot be read cannot be shown to be public.
-            (Kind::File, Look::RegistryToken) => content(mount, beneath).is_none_or(|text| holds_token(&text)),
-            (Kind::File, Look::PrivateKey) => content(mount, beneath).is_none_or(|text| !is_public(&text)),
+            (Kind::File, ContentCheck::RegistryToken) => content(mount, beneath).is_none_or(|text| holds_token(&text)),
+            (Kind::File, ContentCheck::PrivateKey) => content(mount, beneath).is_none_or(|text| !is_public(&text)),
         };
         let class = ResourceClass::Secret(found.pattern.to_owned());
         counts.then(|| Self { path, class, host: mount.host_place().map(|host| host.join(beneath)) })
@@ -125,9 +125,9 @@ pub(crate) fn secrets_among(candidates: Vec<Candidate>, own: Option<&OwnWrites>)
     all.filter(|(one, tracked)| {
         let meta = one.host.as_ref().and_then(|host| host.symlink_metadata().ok());
         let own = own.zip(meta).is_some_and(|(own, meta)| meta.is_file() && own.has(&meta));
-        *tracked != Tracked::AsItIs && !own
+        *tracked != GitTracking::AsItIs && !own
     })
-    .map(|(one, tracked)| Secret { path: one.path, class: one.class, listed: tracked == Tracked::Listed })
+    .map(|(one, tracked)| Secret { path: one.path, class: one.class, listed: tracked == GitTracking::Listed })
     .collect()
 }
 
@@ -182,18 +182,18 @@ fn beneath<'m>(mounts: &'m MountTable, canonical: &str) -> Option<(&'m Mount, Pa
 }
 
 /// The place of git that a path is, if it lies in a git folder with a name of its own, or makes one.
-fn in_git_folder(mounts: &MountTable, resource: &Resource) -> Option<&'static Place> {
+fn in_git_folder(mounts: &MountTable, resource: &Resource) -> Option<&'static LaterPlace> {
     let (mount, beneath) = beneath(mounts, &resource.canonical)?;
     let names: Vec<&str> = beneath.iter().filter_map(|name| name.to_str()).collect();
     let mut folder = PathBuf::new();
     for (at, name) in names.iter().enumerate() {
         let there = |mark: &str| kind_at(mount, &folder.join(mark)).is_some();
         if is_git_folder(there) {
-            if let Some(place) = Place::in_git_folder(&names[at..].join("/")) {
+            if let Some(place) = LaterPlace::in_git_folder(&names[at..].join("/")) {
                 return Some(place);
             }
         } else if is_git_folder(|mark| mark.eq_ignore_ascii_case(name) || there(mark)) {
-            return Place::by_pattern(".git");
+            return LaterPlace::by_pattern(".git");
         }
         folder.push(name);
     }
@@ -206,10 +206,10 @@ pub(crate) fn with_places(mut request: AccessRequest) -> AccessRequest {
         return request;
     }
     let told = |resource: &Resource| match &resource.class {
-        Some(ResourceClass::RunsLater(pattern)) => Place::by_pattern(pattern),
+        Some(ResourceClass::RunsLater(pattern)) => LaterPlace::by_pattern(pattern),
         _ => places::runs_later(&resource.canonical),
     };
-    let found: Vec<(String, &Place)> =
+    let found: Vec<(String, &LaterPlace)> =
         request.resources().filter_map(|one| told(one).map(|place| (one.canonical.clone(), place))).collect();
     for (path, place) in found {
         request = request.fact("runs later", format!("{path}: {}", place.why));

@@ -8,7 +8,7 @@ use portcullis_contract::{
 };
 use portcullis_event::fold::Baseline;
 use portcullis_sandbox::{
-    self as sandbox, EditError, Expect, Replacement, TextFile, WritePlan, Written, replace_literal,
+    self as sandbox, EditError, Expect, Replacement, TextFile, WritePlan, WrittenFile, replace_literal,
 };
 use portcullis_secret::markers;
 use schemars::JsonSchema;
@@ -18,8 +18,8 @@ use serde_json::Value;
 use super::write::{changed, not_read, report, require_values, require_whole, unread};
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::count::Flag;
+use crate::deferred_close::LetGo;
 use crate::diff::unified_diff;
-use crate::let_go::LetGo;
 use crate::{diff_of, executor, on_disk, synced};
 
 const DESCRIPTION: &str = "Replaces text in a file of the workspace. old_string is taken literally, must stand in the \
@@ -123,7 +123,7 @@ struct Edit {
 }
 
 fn work_out(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     baseline: Option<Baseline>,
     input: &EditInput,
     coverage: CoverageRule,
@@ -147,7 +147,7 @@ fn work_out(
 /// L62. A hunk is more than its match where a line end goes: the line it pulls in must be known too,
 /// for afterwards the joined line counts as read.
 fn require_read(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     old: &TextFile,
     baseline: &Baseline,
     replacement: &Replacement,
@@ -167,7 +167,7 @@ fn require_read(
     }
 }
 
-fn cannot_edit(place: &sandbox::Resolved, error: &EditError, old_string: &str) -> Precondition {
+fn cannot_edit(place: &sandbox::ResolvedPlace, error: &EditError, old_string: &str) -> Precondition {
     let mut text = format!("`{}`: {error}", shown(place));
     if let Some((marker, _)) = markers(old_string).into_iter().next() {
         text.push_str(&format!(
@@ -224,15 +224,15 @@ fn edit(
 /// How the baseline moves. An edit in very many places does not list them all, for an event must stay
 /// small: then the whole file stays known, or has to be read again.
 fn fact(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     before: Digest,
-    written: &Written,
+    written: &WrittenFile,
     total_lines: u64,
     hunks: Vec<Hunk>,
     full: bool,
 ) -> FileFact {
     let path = place.path().as_str().to_owned();
-    let Written { sha256, size, mtime, .. } = *written;
+    let WrittenFile { sha256, size, mtime, .. } = *written;
     if hunks.len() <= HUNKS_MAX {
         FileFact::Edited { path, before, sha256, size, mtime, total_lines, hunks }
     } else if full {

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::{FileTools, failure};
 use crate::count::Count;
 use crate::executor;
-use crate::search::left_out::{Counts, LeftOut, Why};
+use crate::search::left_out::{LeftOut, LeftOutCounts, LeftOutReason};
 use crate::search::names::NamePattern;
 use crate::search::order::PathKey;
 use crate::search::scope::{self, Scope, in_line, shown_path};
@@ -39,7 +39,7 @@ struct GlobInput {
     path: Option<String>,
     /// Only files, or only directories.
     #[serde(default)]
-    kind: Option<Wanted>,
+    kind: Option<EntryKind>,
     /// How many entries to show. 0 or less, or absent, means 40; above 1000 means 1000.
     #[serde(default)]
     limit: Count<40, 1000>,
@@ -53,7 +53,8 @@ struct GlobInput {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Wanted {
+#[schemars(rename = "Wanted")]
+pub(crate) enum EntryKind {
     File,
     Directory,
 }
@@ -77,13 +78,14 @@ pub(crate) struct GlobOutput {
     total: Option<u64>,
     /// There are more than are shown.
     truncated: bool,
-    entries: Vec<Listed>,
+    entries: Vec<GlobEntry>,
     /// What was not looked at.
-    left_out: Counts,
+    left_out: LeftOutCounts,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Listed {
+#[schemars(rename = "Listed")]
+pub(crate) struct GlobEntry {
     path: String,
     kind: ListedKind,
 }
@@ -106,7 +108,7 @@ pub(crate) trait Listing: DeserializeOwned + JsonSchema + Send + Sync + 'static 
     ///
     /// # Errors
     /// If the input says something that no listing can be.
-    fn wish(&self) -> Result<Wish, Precondition>;
+    fn wish(&self) -> Result<GlobRequest, Precondition>;
 
     /// A line for each value that was lowered to its cap.
     fn lowered(&self) -> Vec<String>;
@@ -120,8 +122,8 @@ impl Listing for GlobInput {
         self.path.as_deref()
     }
 
-    fn wish(&self) -> Result<Wish, Precondition> {
-        Wish::matching(&self.pattern, self.kind, self.sort, self.limit.value(), self.max_depth.value())
+    fn wish(&self) -> Result<GlobRequest, Precondition> {
+        GlobRequest::matching(&self.pattern, self.kind, self.sort, self.limit.value(), self.max_depth.value())
     }
 
     fn lowered(&self) -> Vec<String> {
@@ -175,9 +177,9 @@ async fn glob(input: &impl Listing, scope: Scope, context: ToolContext) -> Resul
 }
 
 /// What is wanted.
-pub(crate) struct Wish {
+pub(crate) struct GlobRequest {
     pub(crate) pattern: NamePattern,
-    pub(crate) kind: Option<Wanted>,
+    pub(crate) kind: Option<EntryKind>,
     pub(crate) sort: Sort,
     pub(crate) limit: u64,
     /// All levels if there is none.
@@ -186,11 +188,11 @@ pub(crate) struct Wish {
     pub(crate) ignored: bool,
 }
 
-impl Wish {
+impl GlobRequest {
     /// Names that match a pattern. A depth of 0 means all levels.
     pub(crate) fn matching(
         pattern: &str,
-        kind: Option<Wanted>,
+        kind: Option<EntryKind>,
         sort: Option<Sort>,
         limit: u64,
         max_depth: u64,
@@ -207,18 +209,18 @@ impl Wish {
 
 /// Where an entry stands in the listing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+enum ListingRank {
     Newest(Reverse<Timestamp>, PathKey),
     Level(usize, PathKey),
 }
 
-struct Found {
+struct GlobMatch {
     /// Its virtual path.
     path: String,
     kind: Kind,
 }
 
-fn list(scope: &Scope, wish: &Wish, stop: &AtomicBool) -> Result<GlobOutput, sandbox::FileError> {
+fn list(scope: &Scope, wish: &GlobRequest, stop: &AtomicBool) -> Result<GlobOutput, sandbox::FileError> {
     let listers = (0..threads()).map(|_| Lister::new(scope, wish)).collect();
     let max_depth = wish.max_depth.and_then(|depth| usize::try_from(depth).ok()).unwrap_or(usize::MAX);
     let walk = Walk { table: &scope.parts.mounts, start: &scope.place, max_depth, ignored: wish.ignored, stop };
@@ -226,12 +228,12 @@ fn list(scope: &Scope, wish: &Wish, stop: &AtomicBool) -> Result<GlobOutput, san
     let mut all = BTreeMap::new();
     listers.iter_mut().for_each(|lister| all.append(&mut lister.first));
     let more = all.len() > wish.limit();
-    let mut counts = Counts::default();
+    let mut counts = LeftOutCounts::default();
     let end = all.keys().nth(wish.limit()).filter(|_| wish.sort == Sort::Path).cloned();
     let mut entries = Vec::new();
     for found in all.into_values().take(wish.limit()) {
         if !still(scope, &found) {
-            counts.add(Why::Changed);
+            counts.add(LeftOutReason::Changed);
             continue;
         }
         let kind = match found.kind {
@@ -239,7 +241,7 @@ fn list(scope: &Scope, wish: &Wish, stop: &AtomicBool) -> Result<GlobOutput, san
             Kind::Directory => ListedKind::Directory,
             Kind::Other => ListedKind::Other,
         };
-        entries.push(Listed { path: shown_path(&found.path).to_owned(), kind });
+        entries.push(GlobEntry { path: shown_path(&found.path).to_owned(), kind });
     }
     let within = |path: &PathKey| end.as_ref().is_none_or(|end| level(path.clone()) <= *end);
     listers.iter().for_each(|lister| lister.left_out.count(end.is_none(), within, &mut counts));
@@ -255,7 +257,7 @@ fn list(scope: &Scope, wish: &Wish, stop: &AtomicBool) -> Result<GlobOutput, san
 
 /// A name is shown only of what still stands there, seen from the mount. Of what is neither file nor
 /// directory, a link perhaps, that is asked of its directory.
-fn still(scope: &Scope, found: &Found) -> bool {
+fn still(scope: &Scope, found: &GlobMatch) -> bool {
     match found.kind {
         Kind::Other => {
             let above = found.path.rsplit_once('/').map_or("/", |(above, _)| above);
@@ -265,30 +267,30 @@ fn still(scope: &Scope, found: &Found) -> bool {
     }
 }
 
-fn level(path: PathKey) -> Rank {
-    Rank::Level(path.0.matches('/').count() + 1, path)
+fn level(path: PathKey) -> ListingRank {
+    ListingRank::Level(path.0.matches('/').count() + 1, path)
 }
 
 /// One thread of a listing.
 struct Lister<'l> {
     scope: &'l Scope,
-    wish: &'l Wish,
+    wish: &'l GlobRequest,
     /// The first of what this thread found, and one more than is shown.
-    first: BTreeMap<Rank, Found>,
+    first: BTreeMap<ListingRank, GlobMatch>,
     matched: u64,
     left_out: LeftOut,
 }
 
 impl<'l> Lister<'l> {
-    fn new(scope: &'l Scope, wish: &'l Wish) -> Self {
+    fn new(scope: &'l Scope, wish: &'l GlobRequest) -> Self {
         Self { scope, wish, first: BTreeMap::new(), matched: 0, left_out: LeftOut::default() }
     }
 
     fn is_of_kind(&self, entry: &Entry<'_>) -> bool {
         match self.wish.kind {
             None => true,
-            Some(Wanted::File) => entry.kind() == Kind::File,
-            Some(Wanted::Directory) => entry.kind() == Kind::Directory,
+            Some(EntryKind::File) => entry.kind() == Kind::File,
+            Some(EntryKind::Directory) => entry.kind() == Kind::Directory,
         }
     }
 }
@@ -300,7 +302,7 @@ impl Visitor for Lister<'_> {
         }
         // Whatever the pattern: a count that follows it would tell names, letter by letter.
         if self.scope.closes(|| entry.relative()) || self.scope.closes_elsewhere(entry) {
-            return self.left_out.add(entry.relative(), Why::Closed);
+            return self.left_out.add(entry.relative(), LeftOutReason::Closed);
         }
         if !self.wish.pattern.matches(entry.parents(), entry.name(), || entry.path()) {
             return;
@@ -310,10 +312,10 @@ impl Visitor for Lister<'_> {
         let Some(stat) = entry.stat().filter(|stat| stat.kind == entry.kind()) else { return };
         self.matched += 1;
         let rank = match self.wish.sort {
-            Sort::Mtime => Rank::Newest(Reverse(stat.mtime), PathKey(relative)),
+            Sort::Mtime => ListingRank::Newest(Reverse(stat.mtime), PathKey(relative)),
             Sort::Path => level(PathKey(relative)),
         };
-        self.first.insert(rank, Found { path: entry.path(), kind: entry.kind() });
+        self.first.insert(rank, GlobMatch { path: entry.path(), kind: entry.kind() });
         if self.first.len() > self.wish.limit() + 1 {
             self.first.pop_last();
         }
@@ -323,7 +325,7 @@ impl Visitor for Lister<'_> {
         // With enough on higher levels, what lies deeper is not among the first.
         let full = self.first.len() > self.wish.limit();
         let deeper = match self.first.last_key_value() {
-            Some((Rank::Level(depth, _), _)) if full => dir.depth() >= *depth,
+            Some((ListingRank::Level(depth, _), _)) if full => dir.depth() >= *depth,
             _ => false,
         };
         !deeper && (self.wish.pattern.reaches_into(&dir.relative()) || self.scope.closes(|| dir.relative()))

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::{FileTools, counted, failure};
 use crate::count::{Count, Flag};
 use crate::executor;
-use crate::search::file_search::{FileLines, FileSearch, First};
-use crate::search::left_out::{Counts, Why};
+use crate::search::file_search::{FileLines, FileSearch, FirstMatches};
+use crate::search::left_out::{LeftOutCounts, LeftOutReason};
 use crate::search::order::PathKey;
 use crate::search::pattern::{self, Style};
 use crate::search::scope::{self, Scope, in_line, shown_path};
@@ -66,7 +66,7 @@ struct GrepOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     searched: Option<u64>,
     /// What was not searched.
-    left_out: Counts,
+    left_out: LeftOutCounts,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -133,23 +133,23 @@ fn search(
     stop: &AtomicBool,
 ) -> Result<GrepOutput, sandbox::FileError> {
     // One line more than is shown tells whether there are more.
-    let first = First::new(limit.saturating_add(1));
+    let first = FirstMatches::new(limit.saturating_add(1));
     let threads = if scope.place.kind() == Some(Kind::Directory) { threads() } else { 1 };
     let searchers = (0..threads).map(|_| FileSearch::new(scope, matcher.clone(), &first, stop)).collect();
     let walk = Walk { table: &scope.parts.mounts, start: &scope.place, max_depth: usize::MAX, ignored: false, stop };
     let searchers = walk.run(searchers)?;
-    let mut counts = Counts::default();
+    let mut counts = LeftOutCounts::default();
     let mut files = first.take();
     // Names are shown only of what still stands there, seen from the mount.
     files.retain(|_, file| {
         let still = scope.still(&file.path, Kind::File);
         if still.is_none() {
-            counts.add(Why::Changed);
+            counts.add(LeftOutReason::Changed);
         }
         still.is_some()
     });
     let found: usize = files.values().map(|file| file.lines.len()).sum();
-    let mut shown = Shown::default();
+    let mut shown = GrepResults::default();
     for file in files.values() {
         shown.add(file, limit);
     }
@@ -169,12 +169,12 @@ fn search(
 }
 
 #[derive(Default)]
-struct Shown {
+struct GrepResults {
     matches: Vec<Match>,
     files: Vec<FileCount>,
 }
 
-impl Shown {
+impl GrepResults {
     fn add(&mut self, file: &FileLines, limit: usize) {
         let room = limit - self.matches.len();
         let path = shown_path(&file.path);

@@ -4,8 +4,8 @@ pub(crate) mod class;
 mod edit;
 pub(crate) mod glob;
 mod grep;
-pub(crate) mod other_names;
-mod own;
+pub(crate) mod hard_links;
+mod own_writes;
 mod read;
 mod tracked;
 mod write;
@@ -22,7 +22,7 @@ use portcullis_event::fold::Baseline;
 use portcullis_pipeline::{BaselineBook, PathRules};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, TreeOwner};
 
-pub(crate) use own::OwnWrites;
+pub(crate) use own_writes::OwnWrites;
 
 use crate::hand::Hand;
 use crate::{Profile, tool_name};
@@ -102,7 +102,7 @@ impl FileTools {
     }
 
     /// The place that was decided on. If a link now leads elsewhere, it is not that place any more.
-    pub(crate) fn place(&self, resolved: &Resolved) -> Result<sandbox::Resolved, FileError> {
+    pub(crate) fn place(&self, resolved: &Resolved) -> Result<sandbox::ResolvedPlace, FileError> {
         let canonical = resolved.resources.first().map_or("", |resource| resource.canonical.as_str());
         let place = self.mounts.resolve(canonical)?;
         if place.path().as_str() == canonical {
@@ -111,7 +111,7 @@ impl FileTools {
         Err(FileError::PathChanged { path: place.path().clone() })
     }
 
-    fn baseline(&self, caller: &Caller, place: &sandbox::Resolved) -> Option<Baseline> {
+    fn baseline(&self, caller: &Caller, place: &sandbox::ResolvedPlace) -> Option<Baseline> {
         self.baselines.get(caller.session_id, place.path().as_str())
     }
 
@@ -144,7 +144,7 @@ pub(crate) fn access(action: &str, risk: Risk, effect: Effect, resolved: &Resolv
 }
 
 /// Only a file can be read or changed.
-fn require_file(place: &sandbox::Resolved) -> Result<(), FileError> {
+fn require_file(place: &sandbox::ResolvedPlace) -> Result<(), FileError> {
     let path = place.path().clone();
     match place.kind() {
         Some(Kind::File) => Ok(()),
@@ -154,7 +154,7 @@ fn require_file(place: &sandbox::Resolved) -> Result<(), FileError> {
 }
 
 /// As a model and a person see the place.
-pub(crate) fn shown(place: &sandbox::Resolved) -> &str {
+pub(crate) fn shown(place: &sandbox::ResolvedPlace) -> &str {
     place.path().display_relative()
 }
 

@@ -52,7 +52,7 @@ struct ReadInput {
 
 /// What of a file is wanted.
 #[derive(Debug, Clone, Copy)]
-enum Wanted {
+enum ReadRange {
     /// From the first line on, as many as a page holds.
     Start,
     Lines(LineRange),
@@ -61,7 +61,7 @@ enum Wanted {
 
 impl ReadInput {
     /// The rules between the fields, which a schema cannot say.
-    fn wanted(&self) -> Result<Wanted, Precondition> {
+    fn wanted(&self) -> Result<ReadRange, Precondition> {
         let by_count = self.start_line.given() || self.line_count.given();
         let selectors = [self.view_range.given().is_some(), by_count, self.tail_lines.given()];
         if selectors.iter().filter(|used| **used).count() > 1 {
@@ -78,16 +78,16 @@ impl ReadInput {
                     format!("view_range ends at line {last}, before it begins at line {first}; give [first, last]");
                 return Err(Precondition::schema("/view_range", text));
             }
-            return Ok(Wanted::Lines(LineRange { first, last: if last == 0 { u64::MAX } else { last } }));
+            return Ok(ReadRange::Lines(LineRange { first, last: if last == 0 { u64::MAX } else { last } }));
         }
         if self.tail_lines.given() {
-            return Ok(Wanted::Tail(self.tail_lines.value()));
+            return Ok(ReadRange::Tail(self.tail_lines.value()));
         }
         if by_count {
             let first = self.start_line.value();
-            return Ok(Wanted::Lines(LineRange { first, last: first.saturating_add(self.line_count.value() - 1) }));
+            return Ok(ReadRange::Lines(LineRange { first, last: first.saturating_add(self.line_count.value() - 1) }));
         }
-        Ok(Wanted::Start)
+        Ok(ReadRange::Start)
     }
 
     fn limits(&self) -> PageLimits {
@@ -215,7 +215,7 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
 
 async fn read(
     input: ReadInput,
-    place: sandbox::Resolved,
+    place: sandbox::ResolvedPlace,
     rules: PathRules,
     context: ToolContext,
 ) -> Result<ReadOutput, ToolFailure> {
@@ -235,7 +235,7 @@ async fn read(
 }
 
 fn read_medium(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     mime: &'static str,
     content: FileContent,
     context: &ToolContext,
@@ -250,9 +250,9 @@ fn read_medium(
 }
 
 fn read_text(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     content: FileContent,
-    (wanted, limits): (Wanted, &PageLimits),
+    (wanted, limits): (ReadRange, &PageLimits),
     rules: &PathRules,
     context: &ToolContext,
 ) -> Result<ReadOutput, ToolFailure> {
@@ -286,22 +286,22 @@ fn masked(text: TextFile, rules: &PathRules) -> TextFile {
     masked.filter(|masked| masked.line_count() == text.line_count()).unwrap_or(text)
 }
 
-fn output(place: &sandbox::Resolved, sha256: Digest, size: u64, page: Page) -> ReadOutput {
+fn output(place: &sandbox::ResolvedPlace, sha256: Digest, size: u64, page: Page) -> ReadOutput {
     ReadOutput { path: shown(place).to_owned(), sha256: sha256.to_string(), size, page: Some(page), media: None }
 }
 
-fn page_of(file: &TextFile, wanted: Wanted, limits: &PageLimits) -> Page {
+fn page_of(file: &TextFile, wanted: ReadRange, limits: &PageLimits) -> Page {
     let total = file.line_count();
     let range = match wanted {
-        Wanted::Start => LineRange { first: 1, last: total },
-        Wanted::Lines(range) => file.clip(range),
-        Wanted::Tail(count) => file.tail(count),
+        ReadRange::Start => LineRange { first: 1, last: total },
+        ReadRange::Lines(range) => file.clip(range),
+        ReadRange::Tail(count) => file.tail(count),
     };
     let whole = file.lines(range);
     // The end of a file is asked for with `tail`: what does not fit is left out at the front.
     let skipped = match wanted {
-        Wanted::Tail(_) => page::tail(whole.as_bytes(), limits).unwrap_or_else(|| last_line_start(whole)),
-        Wanted::Start | Wanted::Lines(_) => 0,
+        ReadRange::Tail(_) => page::tail(whole.as_bytes(), limits).unwrap_or_else(|| last_line_start(whole)),
+        ReadRange::Start | ReadRange::Lines(_) => 0,
     };
     let first = range.first + page::count_lines(&whole.as_bytes()[..skipped]);
     let cut = page::head(&whole.as_bytes()[skipped..], limits);

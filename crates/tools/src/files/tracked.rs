@@ -23,7 +23,7 @@ const HASHES: [usize; 2] = [20, 32];
 
 /// What the index of its repository says of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tracked {
+pub(crate) enum GitTracking {
     No,
     /// There is an entry for other content: the file was changed since, or a command made the entry. Nobody can tell.
     Listed,
@@ -32,8 +32,8 @@ pub(crate) enum Tracked {
 }
 
 /// What the indexes say of these files, by host paths. Each index is read once.
-pub(crate) fn look(files: &[PathBuf]) -> Vec<Tracked> {
-    let mut answers = vec![Tracked::No; files.len()];
+pub(crate) fn look(files: &[PathBuf]) -> Vec<GitTracking> {
+    let mut answers = vec![GitTracking::No; files.len()];
     let mut repositories: HashMap<PathBuf, HashMap<Vec<u8>, usize>> = HashMap::new();
     for (which, file) in files.iter().enumerate() {
         if let Some((root, index)) = repository(file)
@@ -48,9 +48,9 @@ pub(crate) fn look(files: &[PathBuf]) -> Vec<Tracked> {
             let _ = entries(&bytes, hash, |path, noted| {
                 let Some(which) = wanted.get(path) else { return };
                 if blob(&files[*which], hash).is_some_and(|blob| blob == noted) {
-                    answers[*which] = Tracked::AsItIs;
-                } else if answers[*which] == Tracked::No {
-                    answers[*which] = Tracked::Listed;
+                    answers[*which] = GitTracking::AsItIs;
+                } else if answers[*which] == GitTracking::No {
+                    answers[*which] = GitTracking::Listed;
                 }
             });
         }
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    fn of(file: PathBuf) -> Tracked {
+    fn of(file: PathBuf) -> GitTracking {
         look(&[file])[0]
     }
 
@@ -156,18 +156,18 @@ mod tests {
                 git(tree.path(), &["add", "-N", "conf/.env.local"]);
             }
             for name in ["a", "conf/.env", "conf/deep/server.pem", "z"] {
-                assert_eq!(of(at(name)), Tracked::AsItIs, "{version} {name}");
+                assert_eq!(of(at(name)), GitTracking::AsItIs, "{version} {name}");
             }
             // Only the intention to add it is there.
-            let added = if version == "3" { Tracked::Listed } else { Tracked::No };
+            let added = if version == "3" { GitTracking::Listed } else { GitTracking::No };
             assert_eq!(of(at("conf/.env.local")), added, "{version}");
-            assert_eq!(of(at("none")), Tracked::No, "{version}");
+            assert_eq!(of(at("none")), GitTracking::No, "{version}");
             // Changed since: what git knows is not what stands there.
             fs::write(at("conf/.env"), "other").expect("written");
-            assert_eq!(of(at("conf/.env")), Tracked::Listed, "{version}");
+            assert_eq!(of(at("conf/.env")), GitTracking::Listed, "{version}");
             // A copy of the tree, or another file with the same content, is what git has.
             fs::remove_file(at("conf/.env")).and_then(|()| fs::write(at("conf/.env"), "text")).expect("written");
-            assert_eq!(of(at("conf/.env")), Tracked::AsItIs, "{version}");
+            assert_eq!(of(at("conf/.env")), GitTracking::AsItIs, "{version}");
         }
     }
 
@@ -182,8 +182,8 @@ mod tests {
         fs::write(at(".env"), "").expect("written");
         git(tree.path(), &["add", "-f", ".env"]);
         fs::rename(at("away"), at(".env")).expect("renamed back");
-        assert_eq!(of(at(".env")), Tracked::Listed);
+        assert_eq!(of(at(".env")), GitTracking::Listed);
         fs::write(at(".git/index"), b"DIRC\0\0\0\x02\xff\xff\xff\xff").expect("written");
-        assert_eq!(of(at(".env")), Tracked::No);
+        assert_eq!(of(at(".env")), GitTracking::No);
     }
 }

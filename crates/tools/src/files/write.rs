@@ -9,14 +9,14 @@ use portcullis_contract::{
     BuildError, Caller, Content, Precondition, Prepared, Resolved, Semantics, Tool, ToolContext, ToolFailure, UserText,
 };
 use portcullis_event::fold::Baseline;
-use portcullis_sandbox::{self as sandbox, Expect, FileError, Kind, LineEnding, TextFile, WritePlan, Written};
+use portcullis_sandbox::{self as sandbox, Expect, FileError, Kind, LineEnding, TextFile, WritePlan, WrittenFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
+use crate::deferred_close::LetGo;
 use crate::diff::{LineChange, unified_diff};
-use crate::let_go::LetGo;
 use crate::{diff_of, executor, on_disk, page, synced};
 
 const DESCRIPTION: &str = "Writes a whole file of the workspace, exactly as given, and makes missing directories. A \
@@ -162,19 +162,19 @@ impl Mode {
 }
 
 /// The file was never delivered to this session.
-pub(super) fn not_read(place: &sandbox::Resolved) -> Precondition {
+pub(super) fn not_read(place: &sandbox::ResolvedPlace) -> Precondition {
     let text = format!("`{}` exists and was not read in this session; read it first", shown(place));
     Precondition::failed(Reason::FileNotRead, text)
 }
 
 /// The file is not what was delivered.
-pub(super) fn changed(place: &sandbox::Resolved) -> Precondition {
+pub(super) fn changed(place: &sandbox::ResolvedPlace) -> Precondition {
     Precondition::stale(format!("`{}` changed since it was read; read it again", shown(place)))
 }
 
 /// Refuses a text with more markers in it than the file has: the file holds the values that the model was not shown, and
 /// the markers would take their place.
-pub(super) fn require_values(place: &sandbox::Resolved, old: &str, new: &str) -> Result<(), Precondition> {
+pub(super) fn require_values(place: &sandbox::ResolvedPlace, old: &str, new: &str) -> Result<(), Precondition> {
     let had = |marker: &str| old.matches(marker).count();
     let Some((marker, _)) = portcullis_secret::markers(new).into_iter().find(|(marker, times)| *times > had(marker))
     else {
@@ -189,7 +189,7 @@ pub(super) fn require_values(place: &sandbox::Resolved, old: &str, new: &str) ->
 }
 
 pub(super) fn require_whole(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     old: &TextFile,
     baseline: &Baseline,
     rule: CoverageRule,
@@ -204,7 +204,7 @@ pub(super) fn require_whole(
 /// The lines of `gap` were not delivered; says how to get them. If one of the `needed` lines cannot be
 /// had at all, says that instead.
 pub(super) fn unread(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     old: &TextFile,
     baseline: &Baseline,
     gap: LineRange,
@@ -298,7 +298,7 @@ fn write(
 }
 
 /// The file as it was read. The swap then holds only for exactly that content.
-fn known(place: &sandbox::Resolved, baseline: &Baseline) -> Result<TextFile, ToolFailure> {
+fn known(place: &sandbox::ResolvedPlace, baseline: &Baseline) -> Result<TextFile, ToolFailure> {
     let stale = || ToolFailure::precondition(changed(place));
     let found = sandbox::read_file(place, limits::FILE_MAX).map_err(|error| match error {
         FileError::NotFound { .. } => stale(),
@@ -311,7 +311,7 @@ fn known(place: &sandbox::Resolved, baseline: &Baseline) -> Result<TextFile, Too
 }
 
 /// What [`report`] made on the way.
-pub(super) struct Reported {
+pub(super) struct ReportedWrite {
     pub(super) change: LineChange,
     pub(super) diff_artifact: String,
 }
@@ -319,11 +319,11 @@ pub(super) struct Reported {
 /// States a write: before, after and diff are kept, and what happened is a side effect (tool-contract 15.2).
 pub(super) fn report(
     context: &ToolContext,
-    place: &sandbox::Resolved,
-    written: &Written,
+    place: &sandbox::ResolvedPlace,
+    written: &WrittenFile,
     after: &str,
     change: LineChange,
-) -> Result<Reported, ToolFailure> {
+) -> Result<ReportedWrite, ToolFailure> {
     const TEXT: &str = "text/plain";
     for dir in &written.created_dirs {
         let target = dir.display_relative().to_owned();
@@ -344,7 +344,7 @@ pub(super) fn report(
         context.warn("the disk did not confirm the new file name; a power cut may bring the old content back");
     }
     let diff = context.keep(ArtifactKind::Diff, "text/x-diff", change.text.clone().into_bytes())?;
-    Ok(Reported { change, diff_artifact: diff.to_string() })
+    Ok(ReportedWrite { change, diff_artifact: diff.to_string() })
 }
 
 /// What was done to the file.

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use portcullis_base::Reason;
 use portcullis_sandbox::hand::Network;
 
-use super::masks::Closed;
+use super::masks::ClosedPlace;
 use super::{Hand, Plan};
 
 /// Words of programs that could not reach a network.
@@ -63,11 +63,11 @@ impl fmt::Display for Denial {
 }
 
 /// What a command could see.
-pub(crate) struct Seen {
+pub(crate) struct VisiblePlaces {
     cwd: PathBuf,
     /// Places of the view.
     shown: Vec<PathBuf>,
-    closed: Vec<Closed>,
+    closed: Vec<ClosedPlace>,
     /// Places of the view that are kept as they are.
     guarded: Vec<PathBuf>,
     /// Places of the view that may hold secrets, which are empty or closed.
@@ -78,7 +78,7 @@ pub(crate) struct Seen {
     home: Option<PathBuf>,
 }
 
-impl Seen {
+impl VisiblePlaces {
     pub(crate) fn of(plan: &Plan, hand: &Hand) -> Self {
         Self {
             cwd: plan.launch.cwd.clone(),
@@ -95,7 +95,7 @@ impl Seen {
 
 /// What the end of its standard error tells of denials; that of its standard output as well if it failed, for many write
 /// `2>&1`.
-pub(crate) fn named(seen: &Seen, stderr: &[u8], stdout: Option<&[u8]>) -> Vec<Denial> {
+pub(crate) fn named(seen: &VisiblePlaces, stderr: &[u8], stdout: Option<&[u8]>) -> Vec<Denial> {
     let mut out = Vec::new();
     for stream in std::iter::once(stderr).chain(stdout) {
         found(seen, stream, &mut out);
@@ -103,7 +103,7 @@ pub(crate) fn named(seen: &Seen, stderr: &[u8], stdout: Option<&[u8]>) -> Vec<De
     out
 }
 
-fn found(seen: &Seen, stream: &[u8], out: &mut Vec<Denial>) {
+fn found(seen: &VisiblePlaces, stream: &[u8], out: &mut Vec<Denial>) {
     let text = String::from_utf8_lossy(stream);
     let mut add = |denial: Denial| {
         if out.len() < MOST && !out.contains(&denial) {
@@ -132,13 +132,13 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(ends).map(|word| word.trim_matches(':').trim_end_matches('.')).filter(|word| word.len() > 1)
 }
 
-impl Seen {
+impl VisiblePlaces {
     /// A place that a command could not change because of what it is to others.
     fn kept(&self, word: &str) -> Option<Denial> {
         let named = lexical(&self.cwd, word)?;
         let closed =
             self.closed.iter().find(|closed| named.starts_with(&closed.place) || closed.place.starts_with(&named));
-        if let Some(Closed { path, rule: Some(rule), .. }) = closed {
+        if let Some(ClosedPlace { path, rule: Some(rule), .. }) = closed {
             let text =
                 format!("rule `{rule}` denies reading {path}, so it stays where it is; change the rule to allow it");
             return Some(Denial { reason: Reason::PathHidden, text });
@@ -177,7 +177,8 @@ impl Seen {
     fn denied(&self, word: &str) -> Option<Denial> {
         let named = lexical(&self.cwd, word)?;
         let hidden = |text: String| Some(Denial { reason: Reason::PathHidden, text });
-        if let Some(Closed { path, rule, .. }) = self.closed.iter().find(|closed| named.starts_with(&closed.place)) {
+        if let Some(ClosedPlace { path, rule, .. }) = self.closed.iter().find(|closed| named.starts_with(&closed.place))
+        {
             return hidden(match rule {
                 Some(rule) => {
                     format!("rule `{rule}` denies reading {path}, so no command sees it; change the rule to allow it")
@@ -225,11 +226,11 @@ fn lexical(cwd: &Path, word: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn seen(network: Network) -> Seen {
-        Seen {
+    fn seen(network: Network) -> VisiblePlaces {
+        VisiblePlaces {
             cwd: "/workspace/app".into(),
             shown: vec!["/workspace".into()],
-            closed: vec![Closed {
+            closed: vec![ClosedPlace {
                 place: "/workspace/app/.env".into(),
                 path: "/workspace/app/.env".to_owned(),
                 rule: Some("no-env".to_owned()),

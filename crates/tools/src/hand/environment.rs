@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use portcullis_contract::{Caller, ToolFailure};
 use portcullis_sandbox::VirtualPath;
 
-use super::view::Shown;
+use super::view::ViewPlaces;
 use super::{Hand, Reach};
 use crate::shell::unseen;
 
@@ -28,7 +28,7 @@ pub(super) async fn of(
     caller: &Caller,
     cwd: &VirtualPath,
     reach: Reach,
-    shown: &Shown,
+    shown: &ViewPlaces,
 ) -> Result<CommandEnvironment, ToolFailure> {
     let mut all: BTreeMap<OsString, OsString> = BTreeMap::new();
     let mut warnings = Vec::new();

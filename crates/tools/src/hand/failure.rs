@@ -11,7 +11,7 @@ pub(super) fn of(error: &LaunchError, masks: &Masks) -> ToolFailure {
     let unavailable = ToolFailure::sandbox_unavailable;
     match error {
         LaunchError::Unavailable(_) | LaunchError::BelowMinimum { .. } => {
-            unavailable(format!("{error}; `portcullis doctor` says what would raise it"))
+            unavailable(format!("{error}; a person has to raise the isolation of this machine"))
         }
         LaunchError::CannotHold(cannot) => {
             let level = cannot.level;
@@ -20,12 +20,12 @@ pub(super) fn of(error: &LaunchError, masks: &Masks) -> ToolFailure {
             let text = match closed {
                 Some((path, Some(rule))) => format!(
                     "rule `{rule}` denies reading {}, and at isolation level `{level}` it cannot be kept from a command; \
-                     only level `full` can do that (`portcullis doctor` says what is missing for it)",
+                     only level `full` can do that",
                     path.display()
                 ),
                 Some((path, None)) => format!(
                     "{} belongs to the runtime, and at isolation level `{level}` it cannot be kept from a command; work in \
-                     another folder, or raise the level (`portcullis doctor` says how)",
+                     another folder, or have a person raise the level",
                     path.display()
                 ),
                 None => error.to_string(),

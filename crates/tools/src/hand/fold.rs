@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use portcullis_sandbox::MountTable;
-use portcullis_sandbox::matching::Found;
+use portcullis_sandbox::matching::MatchedPlace;
 
 /// Places of one view and kind. Each is a mount at up to two places, and a kernel has 100,000 mounts for a command.
 pub(super) const PLACES_MAX: usize = 20_000;
@@ -15,7 +15,7 @@ pub(super) const PLACES_MAX: usize = 20_000;
 pub(super) const FOLDED_FROM: usize = 2_000;
 
 /// Puts a folder in the place of what lies in it, where all of that is among `found`. Returns what went.
-pub(super) fn fold(found: &mut Vec<Found>, mounts: &MountTable) -> Vec<Found> {
+pub(super) fn fold(found: &mut Vec<MatchedPlace>, mounts: &MountTable) -> Vec<MatchedPlace> {
     let mut folded = Vec::new();
     while found.len() > FOLDED_FROM || !folded.is_empty() {
         let mut folders: HashMap<(&str, &Path), usize> = HashMap::new();
@@ -31,14 +31,14 @@ pub(super) fn fold(found: &mut Vec<Found>, mounts: &MountTable) -> Vec<Found> {
         if whole.is_empty() {
             break;
         }
-        let key = |one: &Found| Some((one.mount.clone(), one.beneath.parent()?.to_owned()));
-        let (inside, mut left): (Vec<Found>, Vec<Found>) =
+        let key = |one: &MatchedPlace| Some((one.mount.clone(), one.beneath.parent()?.to_owned()));
+        let (inside, mut left): (Vec<MatchedPlace>, Vec<MatchedPlace>) =
             std::mem::take(found).into_iter().partition(|one| key(one).is_some_and(|at| whole.contains_key(&at)));
         let mut made: HashSet<(String, PathBuf)> = HashSet::new();
         for one in &inside {
             let Some(at) = key(one).filter(|at| made.insert(at.clone())) else { continue };
             let object = whole[&at];
-            left.push(Found { mount: at.0, beneath: at.1, which: one.which, object });
+            left.push(MatchedPlace { mount: at.0, beneath: at.1, which: one.which, object });
         }
         folded.extend(inside);
         *found = left;

@@ -10,13 +10,13 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use portcullis_policy::places::Place;
-use portcullis_sandbox::host_way::Spot;
+use portcullis_policy::places::LaterPlace;
+use portcullis_sandbox::host_way::MountSpot;
 use portcullis_sandbox::tree::kind_at;
 use portcullis_sandbox::{Kind, read_small_beneath};
 
-use super::git_config::{self, Names, Setting};
-use super::later::{At, Gather, at};
+use super::git_config::{self, Setting, SettingValue};
+use super::later_places::{Gather, MountedPath, at};
 
 /// In every git folder.
 const NAMES: &[&str] = &["hooks", "config", "config.worktree", "commondir", "info/attributes"];
@@ -39,21 +39,21 @@ const NAMED_MAX: usize = 20_000;
 
 /// What was looked at already, in one look.
 #[derive(Default)]
-pub(super) struct Seen {
-    folders: HashSet<(At, Option<At>)>,
-    settings: HashSet<(At, At, Option<At>)>,
+pub(super) struct VisitedConfig {
+    folders: HashSet<(MountedPath, Option<MountedPath>)>,
+    settings: HashSet<(MountedPath, MountedPath, Option<MountedPath>)>,
     searched: usize,
     named: usize,
 }
 
 /// The place with this pattern. Every pattern that this file names is in the list, which its tests prove.
-fn place(pattern: &str) -> Option<&'static Place> {
-    Place::by_pattern(pattern)
+fn place(pattern: &str) -> Option<&'static LaterPlace> {
+    LaterPlace::by_pattern(pattern)
 }
 
 /// What decides in the git folder at `folder`, and in those of its submodules and working trees. `tree` is the working tree
 /// whose `.git` leads there.
-pub(super) fn repository<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, tree: Option<&Spot<'t>>) {
+pub(super) fn repository<'t>(gather: &mut Gather<'t>, folder: &MountSpot<'t>, tree: Option<&MountSpot<'t>>) {
     let mut todo = vec![(folder.clone(), tree.cloned())];
     while let Some((folder, tree)) = todo.pop() {
         if !gather.git.folders.insert((at(&folder), tree.as_ref().map(at))) {
@@ -71,11 +71,11 @@ pub(super) fn repository<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, tree: O
 /// What decides in one git folder. Gives the folder that `commondir` names, and the working tree in which its settings hold.
 fn git_folder<'t>(
     gather: &mut Gather<'t>,
-    folder: &Spot<'t>,
-    tree: Option<&Spot<'t>>,
-) -> Option<(Spot<'t>, Option<Spot<'t>>)> {
+    folder: &MountSpot<'t>,
+    tree: Option<&MountSpot<'t>>,
+) -> Option<(MountSpot<'t>, Option<MountSpot<'t>>)> {
     gather.add(folder, place(".git")?, false);
-    let mut trees: Vec<Spot<'t>> = tree.cloned().into_iter().collect();
+    let mut trees: Vec<MountSpot<'t>> = tree.cloned().into_iter().collect();
     trees.extend(above(folder).filter(|_| folder.beneath.ends_with(".git")));
     // In the folder of a linked working tree, `gitdir` names the `.git` of that tree.
     trees.extend(named_folder(gather, folder, "gitdir").and_then(|git| above(&git)));
@@ -94,17 +94,17 @@ fn git_folder<'t>(
 }
 
 /// A folder in which nobody looked: a repository may lie in it, so it is told when it appears.
-pub(super) fn unseen<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>) {
+pub(super) fn unseen<'t>(gather: &mut Gather<'t>, folder: &MountSpot<'t>) {
     gather.over();
     place(".git").into_iter().for_each(|place| gather.add(folder, place, false));
 }
 
-fn in_git_folder(name: &str) -> Option<&'static Place> {
+fn in_git_folder(name: &str) -> Option<&'static LaterPlace> {
     place(&format!(".git/{name}")).or_else(|| place(&format!(".git/{name}/")))
 }
 
 /// What `.git` leads to where it is no folder.
-pub(super) fn linked<'t>(gather: &mut Gather<'t>, tree: &Spot<'t>, name: &Path) {
+pub(super) fn linked<'t>(gather: &mut Gather<'t>, tree: &MountSpot<'t>, name: &Path) {
     let Some(place) = place(".git") else { return };
     let Some(end) = gather.watch(tree, name, place) else { return };
     match kind_at(end.mount, &end.beneath).map(|(kind, _)| kind) {
@@ -125,7 +125,7 @@ pub(super) fn linked<'t>(gather: &mut Gather<'t>, tree: &Spot<'t>, name: &Path) 
 }
 
 /// The settings of a person whose home lies in the mounts: a file, or the folder that holds it.
-pub(super) fn of_a_home<'t>(gather: &mut Gather<'t>, end: &Spot<'t>, home: &Spot<'t>) {
+pub(super) fn of_a_home<'t>(gather: &mut Gather<'t>, end: &MountSpot<'t>, home: &MountSpot<'t>) {
     let settings = Settings { folder: home, trees: vec![home.clone()] };
     match kind_at(end.mount, &end.beneath).map(|(kind, _)| kind) {
         Some(Kind::Directory) => {
@@ -137,7 +137,7 @@ pub(super) fn of_a_home<'t>(gather: &mut Gather<'t>, end: &Spot<'t>, home: &Spot
 }
 
 /// What the links in a folder of hooks lead to.
-pub(super) fn hooks<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, place: &'static Place) {
+pub(super) fn hooks<'t>(gather: &mut Gather<'t>, folder: &MountSpot<'t>, place: &'static LaterPlace) {
     let Ok(entries) = folder.mount.dir().read_dir(&folder.beneath) else { return };
     let links = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
     let names: Vec<OsString> = links.map(|entry| entry.file_name()).collect();
@@ -147,7 +147,7 @@ pub(super) fn hooks<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, place: &'sta
 }
 
 /// Guards a file that something runs. A folder of that name is none.
-fn run<'t>(gather: &mut Gather<'t>, from: &Spot<'t>, name: &Path, place: &'static Place) {
+fn run<'t>(gather: &mut Gather<'t>, from: &MountSpot<'t>, name: &Path, place: &'static LaterPlace) {
     // What has no slash in it is looked for in the folders of programs, or is a word like any other.
     let is_path = name.components().count() > 1;
     let end = if is_path { gather.expect(from, name, place) } else { gather.watch(from, name, place) };
@@ -158,8 +158,8 @@ fn run<'t>(gather: &mut Gather<'t>, from: &Spot<'t>, name: &Path, place: &'stati
     }
 }
 
-fn above<'t>(spot: &Spot<'t>) -> Option<Spot<'t>> {
-    Some(Spot { mount: spot.mount, beneath: spot.beneath.parent()?.to_owned() })
+fn above<'t>(spot: &MountSpot<'t>) -> Option<MountSpot<'t>> {
+    Some(MountSpot { mount: spot.mount, beneath: spot.beneath.parent()?.to_owned() })
 }
 
 fn name_in(text: &[u8]) -> PathBuf {
@@ -167,7 +167,7 @@ fn name_in(text: &[u8]) -> PathBuf {
 }
 
 /// What a file in a git folder names.
-fn named_folder<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, file: &str) -> Option<Spot<'t>> {
+fn named_folder<'t>(gather: &mut Gather<'t>, folder: &MountSpot<'t>, file: &str) -> Option<MountSpot<'t>> {
     let place = place(".git/commondir")?;
     let file = gather.watch(folder, Path::new(file), place)?;
     let text = read_small_beneath(file.mount.dir(), &file.beneath, NAME_BYTES)?;
@@ -180,8 +180,8 @@ fn named_folder<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, file: &str) -> O
 }
 
 /// The working trees that are linked to a repository: its settings hold in them too.
-fn linked_trees<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>) -> Vec<Spot<'t>> {
-    let folders = folders_in(&Spot { mount: folder.mount, beneath: folder.beneath.join("worktrees") });
+fn linked_trees<'t>(gather: &mut Gather<'t>, folder: &MountSpot<'t>) -> Vec<MountSpot<'t>> {
+    let folders = folders_in(&MountSpot { mount: folder.mount, beneath: folder.beneath.join("worktrees") });
     let mut trees = Vec::new();
     for folder in folders.iter().take(FOLDERS_MAX) {
         trees.extend(named_folder(gather, folder, "gitdir").and_then(|git| above(&git)));
@@ -190,9 +190,9 @@ fn linked_trees<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>) -> Vec<Spot<'t>>
 }
 
 /// The git folders of the submodules and working trees of the one at `folder`. A submodule's name may hold slashes.
-fn inner<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>) -> Vec<Spot<'t>> {
-    let within = |name| Spot { mount: folder.mount, beneath: folder.beneath.join(name) };
-    let mut todo: Vec<Spot<'t>> = ["modules", "worktrees"].map(within).to_vec();
+fn inner<'t>(gather: &mut Gather<'t>, folder: &MountSpot<'t>) -> Vec<MountSpot<'t>> {
+    let within = |name| MountSpot { mount: folder.mount, beneath: folder.beneath.join(name) };
+    let mut todo: Vec<MountSpot<'t>> = ["modules", "worktrees"].map(within).to_vec();
     let mut found = Vec::new();
     while let Some(folder) = todo.pop() {
         gather.git.searched += 1;
@@ -209,25 +209,25 @@ fn inner<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>) -> Vec<Spot<'t>> {
 }
 
 /// The folders in a folder. A link is nothing that git makes there.
-fn folders_in<'t>(folder: &Spot<'t>) -> Vec<Spot<'t>> {
+fn folders_in<'t>(folder: &MountSpot<'t>) -> Vec<MountSpot<'t>> {
     if kind_at(folder.mount, &folder.beneath).is_none_or(|(kind, _)| kind != Kind::Directory) {
         return Vec::new();
     }
     let Ok(entries) = folder.mount.dir().read_dir(&folder.beneath) else { return Vec::new() };
     let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    folders.map(|entry| Spot { mount: folder.mount, beneath: folder.beneath.join(entry.file_name()) }).collect()
+    folders.map(|entry| MountSpot { mount: folder.mount, beneath: folder.beneath.join(entry.file_name()) }).collect()
 }
 
 /// Whose settings are read.
 struct Settings<'s, 't> {
-    folder: &'s Spot<'t>,
+    folder: &'s MountSpot<'t>,
     /// Folders in which git runs what the settings name.
-    trees: Vec<Spot<'t>>,
+    trees: Vec<MountSpot<'t>>,
 }
 
 impl<'t> Settings<'_, 't> {
     /// Guards what the settings in a file name.
-    fn file(&self, gather: &mut Gather<'t>, file: &Spot<'t>, depth: usize) {
+    fn file(&self, gather: &mut Gather<'t>, file: &MountSpot<'t>, depth: usize) {
         if depth > INCLUDES_MAX || !gather.git.settings.insert((at(file), at(self.folder), self.trees.first().map(at)))
         {
             return;
@@ -241,7 +241,9 @@ impl<'t> Settings<'_, 't> {
         };
         let settings = git_config::parse(&text);
         let mut trees = self.trees.clone();
-        for value in settings.iter().filter(|one| one.names() == Names::Tree).filter_map(|one| one.value.as_ref()) {
+        for value in
+            settings.iter().filter(|one| one.names() == SettingValue::Tree).filter_map(|one| one.value.as_ref())
+        {
             let named = place(".git/config").and_then(|place| gather.watch(self.folder, &name_in(value), place));
             trees.extend(named);
         }
@@ -255,33 +257,33 @@ impl<'t> Settings<'_, 't> {
         }
     }
 
-    fn setting(&self, gather: &mut Gather<'t>, setting: &Setting, file: &Spot<'t>, depth: usize) {
+    fn setting(&self, gather: &mut Gather<'t>, setting: &Setting, file: &MountSpot<'t>, depth: usize) {
         let Some(value) = setting.value.as_ref().filter(|value| !value.is_empty()) else { return };
         let pattern = if setting.name == "hookspath" { ".git/hooks/" } else { ".git/config" };
         let (Some(place), Some(beside)) = (place(pattern), above(file)) else { return };
         match setting.names() {
-            Names::Settings => {
+            SettingValue::Settings => {
                 for name in spelled(gather, value) {
                     let end = gather.follow(&beside, &name, place);
                     end.into_iter().for_each(|end| self.file(gather, &end, depth + 1));
                 }
             }
-            Names::Path => {
+            SettingValue::Path => {
                 for name in spelled(gather, value) {
                     for tree in &self.trees {
                         self.path(gather, tree, &name, place);
                     }
                 }
             }
-            Names::Command => self.words(gather, value, place, |_| true),
-            Names::Unknown => self.words(gather, value, place, |word| word.contains(&b'/')),
-            Names::Tree | Names::Nothing => {}
+            SettingValue::Command => self.words(gather, value, place, |_| true),
+            SettingValue::Unknown => self.words(gather, value, place, |word| word.contains(&b'/')),
+            SettingValue::Tree | SettingValue::Nothing => {}
         }
     }
 
-    fn path(&self, gather: &mut Gather<'t>, tree: &Spot<'t>, name: &Path, place: &'static Place) {
+    fn path(&self, gather: &mut Gather<'t>, tree: &MountSpot<'t>, name: &Path, place: &'static LaterPlace) {
         let Some(end) = gather.expect(tree, name, place) else { return };
-        let around = |spot: &Spot<'t>| at(spot).0 == at(&end).0 && spot.beneath.starts_with(&end.beneath);
+        let around = |spot: &MountSpot<'t>| at(spot).0 == at(&end).0 && spot.beneath.starts_with(&end.beneath);
         // The working tree itself cannot be kept, or nobody could work.
         if around(self.folder) || self.trees.iter().any(around) {
             gather.over();
@@ -293,7 +295,7 @@ impl<'t> Settings<'_, 't> {
         }
     }
 
-    fn words(&self, gather: &mut Gather<'t>, value: &[u8], place: &'static Place, counts: fn(&[u8]) -> bool) {
+    fn words(&self, gather: &mut Gather<'t>, value: &[u8], place: &'static LaterPlace, counts: fn(&[u8]) -> bool) {
         let home =
             |value: &[u8]| String::from_utf8_lossy(value).replace("${HOME}", "~").replace("$HOME", "~").into_bytes();
         let value = if value.contains(&b'$') { home(value) } else { value.to_owned() };
@@ -330,7 +332,7 @@ mod tests {
     use portcullis_sandbox::tree::TreeIndex;
     use portcullis_sandbox::{MountTable, TreeOwner};
 
-    use super::super::later::{Later, begins};
+    use super::super::later_places::{LaterPlaces, begins};
     use super::*;
 
     fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, MountTable) {
@@ -344,9 +346,9 @@ mod tests {
         (tree, table)
     }
 
-    fn look(table: &MountTable, homes: &[PathBuf]) -> Later {
+    fn look(table: &MountTable, homes: &[PathBuf]) -> LaterPlaces {
         let sighted = TreeIndex::new(begins).look(table).expect("listed");
-        Later::of(table, homes.to_vec(), &sighted)
+        LaterPlaces::of(table, homes.to_vec(), &sighted)
     }
 
     #[track_caller]

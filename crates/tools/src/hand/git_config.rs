@@ -15,7 +15,7 @@ pub(super) struct Setting {
 
 /// What the value of a setting is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum SettingValue {
     /// A further file with settings.
     Settings,
     /// The folder of hooks, or another file or folder from which git takes what it runs.
@@ -102,17 +102,17 @@ const INERT: &[(&str, &str)] = &[
 
 impl Setting {
     /// What its value is.
-    pub(super) fn names(&self) -> Names {
+    pub(super) fn names(&self) -> SettingValue {
         let is = |list: &[(&str, &str)]| {
             list.iter().any(|(section, name)| *section == self.section && (*name == "*" || *name == self.name))
         };
         match (self.section.as_str(), self.name.as_str()) {
-            ("include" | "includeif", "path") => Names::Settings,
-            ("core", "worktree") => Names::Tree,
-            _ if is(PATHS) => Names::Path,
-            _ if is(COMMANDS) => Names::Command,
-            _ if is(INERT) => Names::Nothing,
-            _ => Names::Unknown,
+            ("include" | "includeif", "path") => SettingValue::Settings,
+            ("core", "worktree") => SettingValue::Tree,
+            _ if is(PATHS) => SettingValue::Path,
+            _ if is(COMMANDS) => SettingValue::Command,
+            _ if is(INERT) => SettingValue::Nothing,
+            _ => SettingValue::Unknown,
         }
     }
 }
@@ -120,7 +120,7 @@ impl Setting {
 /// Every setting of a file.
 pub(super) fn parse(text: &[u8]) -> Vec<Setting> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let mut read = Read { text, at: 0 };
+    let mut read = ConfigReader { text, at: 0 };
     let (mut section, mut subsection) = (String::new(), None);
     let mut out = Vec::new();
     while let Some(byte) = read.next() {
@@ -169,12 +169,12 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-struct Read<'t> {
+struct ConfigReader<'t> {
     text: &'t [u8],
     at: usize,
 }
 
-impl Read<'_> {
+impl ConfigReader<'_> {
     fn peek(&self) -> Option<u8> {
         match self.text.get(self.at..)? {
             [b'\r', b'\n', ..] => Some(b'\n'),
@@ -322,10 +322,10 @@ mod tests {
     use super::*;
 
     /// Names with their values.
-    type Listed = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+    type NamedValues = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
     /// What git itself reads in a file; `None` if it refuses the file.
-    fn by_git(text: &[u8]) -> Option<Listed> {
+    fn by_git(text: &[u8]) -> Option<NamedValues> {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("config");
         std::fs::write(&file, text).expect("written");
@@ -340,7 +340,7 @@ mod tests {
         done.status.success().then(|| entries.map(read).collect())
     }
 
-    fn by_us(text: &[u8]) -> Listed {
+    fn by_us(text: &[u8]) -> NamedValues {
         let one = |setting: Setting| {
             let mut name = setting.section.into_bytes();
             if let Some(subsection) = setting.subsection {
@@ -401,7 +401,7 @@ mod tests {
             }
             if let Some(expected) = by_git(text.as_bytes()) {
                 // Older versions of git make one space of each space in a value.
-                let plain = |all: Listed| -> Vec<_> {
+                let plain = |all: NamedValues| -> Vec<_> {
                     let space = |byte: u8| if matches!(byte, b'\t' | b'\r') { b' ' } else { byte };
                     all.into_iter()
                         .map(|(name, value)| (name, value.map(|value| value.into_iter().map(space).collect::<Vec<u8>>())))

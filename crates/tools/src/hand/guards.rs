@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_sandbox::hand::{Bind, BindAccess, Guard, Hold, Source};
+use portcullis_sandbox::hand::{Bind, BindAccess, Guard, OnUnheld, Source};
 
 use super::Hand;
-use super::view::{Shown, join};
+use super::view::{ViewPlaces, join};
 
 /// Beneath every writable mount: what Portcullis reads. What else runs later is found by [`later`](super::later).
 const ALWAYS: &[&str] = &[".portcullis", ".portcullis-runtime"];
@@ -34,7 +34,7 @@ const AT_HOME: &[&str] = &[
 
 /// What is guarded in this view. Where a level cannot hold it the command runs all the same, and says so: project rules
 /// need a person's trust anew when they change, and hooks are a person's to look at.
-pub(super) fn of(hand: &Hand, shown: &Shown) -> Vec<Guard> {
+pub(super) fn of(hand: &Hand, shown: &ViewPlaces) -> Vec<Guard> {
     let settings = hand.settings();
     let homes = || settings.homes.iter().chain(settings.host.as_ref().map(|host| &host.home));
     let mut guards = Vec::new();
@@ -53,14 +53,14 @@ pub(super) fn of(hand: &Hand, shown: &Shown) -> Vec<Guard> {
         }));
         for rest in beneath.iter().filter(|rest| is_plain(mount.host.as_deref(), rest)) {
             let places = mount.places.iter().map(|place| join(place, rest));
-            guards.extend(places.map(|place| Guard { place, hold: Hold::IfPossible }));
+            guards.extend(places.map(|place| Guard { place, hold: OnUnheld::IfPossible }));
         }
     }
     guards
 }
 
 /// Folders with something guarded in them: a mount stands on each, so that it cannot be moved away and made anew.
-pub(super) fn held_in_place(shown: &Shown) -> Vec<Bind> {
+pub(super) fn held_in_place(shown: &ViewPlaces) -> Vec<Bind> {
     let mut binds = Vec::new();
     for mount in shown.mounts.iter().filter(|mount| mount.writable) {
         let Some(host) = &mount.host else { continue };

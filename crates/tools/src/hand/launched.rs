@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use portcullis_contract::ToolFailure;
-use portcullis_sandbox::hand::{DiskBreach, DiskLimit, Ended, Exit, Limits, Signal};
+use portcullis_sandbox::hand::{DiskBreach, DiskLimit, Exit, Limits, ProcessEnd, Signal};
 
 /// A failure of a command that was launched. Code that runs after a launch returns this, and a plain [`ToolFailure`] is
 /// not one: so none can be made there that forgets to say that something may have happened.
@@ -57,7 +57,7 @@ pub enum Limit {
 
 impl Limit {
     /// What a command that failed ran into, where that is certain.
-    pub(crate) fn hit(ended: &Ended, limits: &Limits) -> Option<Self> {
+    pub(crate) fn hit(ended: &ProcessEnd, limits: &Limits) -> Option<Self> {
         let by = |signal: Signal| ended.exit == Exit::Signal(signal.as_raw());
         let memory = || limits.memory.filter(|_| ended.out_of_memory).map(Self::Memory);
         let processes = || limits.pids.filter(|_| ended.out_of_processes).map(Self::Processes);
@@ -174,18 +174,18 @@ pub(crate) fn hint(stderr: &[u8], limits: &Limits) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn ended(exit: Exit) -> Ended {
-        Ended { exit, out_of_memory: false, out_of_processes: false }
+    fn ended(exit: Exit) -> ProcessEnd {
+        ProcessEnd { exit, out_of_memory: false, out_of_processes: false }
     }
 
     #[test]
     fn a_limit_is_named_with_its_amount_and_its_setting() {
         let limits = Limits::default();
-        let oom = Ended { out_of_memory: true, ..ended(Exit::Signal(9)) };
+        let oom = ProcessEnd { out_of_memory: true, ..ended(Exit::Signal(9)) };
         let hit = Limit::hit(&oom, &limits).expect("a limit");
         assert_eq!(hit.word(), "memory_limit");
         assert!(hit.to_string().contains("8 GiB") && hit.to_string().contains("`max_memory`"), "{hit}");
-        let full = Ended { out_of_processes: true, ..ended(Exit::Code(254)) };
+        let full = ProcessEnd { out_of_processes: true, ..ended(Exit::Code(254)) };
         let hit = Limit::hit(&full, &limits).expect("a limit");
         assert!(
             hit.word() == "process_limit"

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use portcullis_contract::{Caller, ToolFailure};
 use portcullis_policy::{DeniedPath, DeniedProgram, PathPattern};
 use portcullis_sandbox::MountTable;
-use portcullis_sandbox::matching::{self, Found};
+use portcullis_sandbox::matching::{self, MatchedPlace};
 
 use super::fold::{FOLDED_FROM, PLACES_MAX, fold};
-use super::view::Shown;
+use super::view::ViewPlaces;
 use super::{Hand, Reach};
-use crate::files::other_names::Patterns;
+use crate::files::hard_links::Patterns;
 
 /// Under these actions a command is said to read: who denies one of them for a path means the command as well.
 const READING: &[&str] = &["read", "bash", "shell_run", "shell_exec"];
@@ -25,7 +25,7 @@ const RUNNING: &[&str] = &["shell_run", "shell_exec", "bash"];
 
 /// One place of a view that is closed.
 #[derive(Debug, Clone)]
-pub(super) struct Closed {
+pub(super) struct ClosedPlace {
     pub(super) place: PathBuf,
     /// Its virtual path.
     pub(super) path: String,
@@ -36,13 +36,13 @@ pub(super) struct Closed {
 /// What is closed to a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Masks {
-    found: Vec<Found>,
+    found: Vec<MatchedPlace>,
     /// The rule of each number in `found`; `None` = hidden by the runtime.
     rules: Vec<Option<String>>,
     /// The pattern of each of those rules.
     patterns: Vec<Option<PathPattern>>,
     /// What lies in folders that are closed as one.
-    folded: Vec<Found>,
+    folded: Vec<MatchedPlace>,
     /// Programs that no command may run.
     pub(super) programs: Vec<DeniedProgram>,
 }
@@ -55,16 +55,16 @@ impl Masks {
 
     /// The same of what the runtime hides.
     pub(super) fn hidden_is_all_in(&self, others: &Self) -> bool {
-        let hidden = |found: &&Found| self.rules.get(found.which).is_some_and(Option::is_none);
+        let hidden = |found: &&MatchedPlace| self.rules.get(found.which).is_some_and(Option::is_none);
         others.have_all(self.found.iter().filter(hidden))
     }
 
-    fn have_all<'f>(&self, found: impl IntoIterator<Item = &'f Found>) -> bool {
+    fn have_all<'f>(&self, found: impl IntoIterator<Item = &'f MatchedPlace>) -> bool {
         let mine: HashSet<_> = self.all().map(|found| (&found.mount, &found.beneath, found.object)).collect();
         found.into_iter().all(|found| mine.contains(&(&found.mount, &found.beneath, found.object)))
     }
 
-    fn all(&self) -> impl Iterator<Item = &Found> {
+    fn all(&self) -> impl Iterator<Item = &MatchedPlace> {
         self.found.iter().chain(&self.folded)
     }
 
@@ -93,7 +93,7 @@ impl Masks {
     fn tidy(&mut self) {
         let outer: HashSet<(String, PathBuf)> =
             self.found.iter().map(|found| (found.mount.clone(), found.beneath.clone())).collect();
-        let inside = |found: &Found| {
+        let inside = |found: &MatchedPlace| {
             let mut around = found.beneath.ancestors().skip(1);
             around.any(|folder| outer.contains(&(found.mount.clone(), folder.to_owned())))
         };
@@ -123,22 +123,23 @@ impl Masks {
 
     /// Places of the view that are closed by where they are: a command that moves a folder on the way to one would
     /// open it for the next command.
-    pub(super) fn pinned<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
-        let by_place = |found: &&Found| {
+    pub(super) fn pinned<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = PathBuf> + 's {
+        let by_place = |found: &&MatchedPlace| {
             let pattern = self.patterns.get(found.which).and_then(Option::as_ref);
             !pattern.is_some_and(|pattern| pattern.outlasts_renames_beneath(&found.mount))
         };
-        let writable = |found: &&Found| shown.mounts.iter().any(|mount| mount.root == found.mount && mount.writable);
+        let writable =
+            |found: &&MatchedPlace| shown.mounts.iter().any(|mount| mount.root == found.mount && mount.writable);
         let found = self.found.iter().filter(writable).filter(by_place);
         found.flat_map(move |found| shown.places_of(&found.mount, &found.beneath))
     }
 
     /// Every place of the view that is closed.
-    pub(super) fn places<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = Closed> + 's {
+    pub(super) fn places<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = ClosedPlace> + 's {
         self.found.iter().zip(self.closed()).flat_map(move |(found, (path, rule))| {
             let places = shown.places_of(&found.mount, &found.beneath);
             let closed = (path.display().to_string(), rule.map(str::to_owned));
-            places.map(move |place| Closed { place, path: closed.0.clone(), rule: closed.1.clone() })
+            places.map(move |place| ClosedPlace { place, path: closed.0.clone(), rule: closed.1.clone() })
         })
     }
 }
@@ -161,7 +162,9 @@ impl Hand {
             let from = masks.rules.len();
             masks.rules.extend(found.rules);
             masks.patterns.extend(found.patterns);
-            masks.found.extend(found.found.into_iter().map(|found| Found { which: found.which + from, ..found }));
+            masks
+                .found
+                .extend(found.found.into_iter().map(|found| MatchedPlace { which: found.which + from, ..found }));
         }
         masks.programs = self.0.rules.denied_programs(caller, RUNNING);
         let mounts = Arc::clone(self.mounts());
@@ -181,7 +184,7 @@ impl Hand {
             for mount in self.mounts().mounts() {
                 let Some(host) = mount.host_place() else { continue };
                 let Ok(beneath) = real.strip_prefix(&host) else { continue };
-                masks.found.push(Found {
+                masks.found.push(MatchedPlace {
                     mount: mount.root().as_str().to_owned(),
                     beneath: beneath.to_owned(),
                     which: 0,

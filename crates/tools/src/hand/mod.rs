@@ -12,13 +12,13 @@ mod git;
 mod git_config;
 mod guards;
 mod host;
-mod later;
+mod later_places;
 mod launched;
 mod masks;
-mod ours;
 mod plan;
 mod programs;
 mod run;
+mod runtime_folders;
 mod secrets;
 mod view;
 
@@ -37,15 +37,15 @@ use portcullis_sandbox::tree::TreeIndex;
 use crate::files::OwnWrites;
 
 pub use denial::Denial;
-pub(crate) use denial::{Seen, named};
-pub(crate) use later::{Later, appeared_words, outermost, tell_appeared};
+pub(crate) use denial::{VisiblePlaces, named};
+pub(crate) use later_places::{LaterPlaces, appeared_words, outermost, tell_appeared};
 pub use launched::{LaunchedFailure, Limit};
 pub use masks::Masks;
 pub use plan::Plan;
 pub(crate) use programs::SYSTEM_FOLDERS;
-pub use run::{Ran, StreamFault, Streams, Tails};
+pub use run::{CommandRun, StreamFault, StreamTails, Streams};
 pub(crate) use run::{ran_to_its_end, tell_unheld};
-pub(crate) use secrets::Emptied;
+pub(crate) use secrets::EmptiedFiles;
 
 /// The sandbox profile of tools that run commands on writable mounts.
 pub const PROFILE: &str = "hand";
@@ -129,7 +129,7 @@ impl Default for HandSettings {
 
 /// Whether the index of the tree keeps a name: it begins a place that runs later, or may be that of a secret.
 fn looked_for(name: &OsStr) -> bool {
-    later::begins(name) || name.to_str().is_some_and(portcullis_secret::file_names::may_be_secret)
+    later_places::begins(name) || name.to_str().is_some_and(portcullis_secret::file_names::may_be_secret)
 }
 
 /// What a command may do with what it sees.
@@ -144,9 +144,9 @@ pub enum Reach {
 
 /// The hand of the sessions of one workspace. Clones are one hand.
 #[derive(Clone)]
-pub struct Hand(Arc<Parts>);
+pub struct Hand(Arc<HandParts>);
 
-struct Parts {
+struct HandParts {
     launcher: Launcher,
     mounts: Arc<MountTable>,
     rules: PathRules,
@@ -170,7 +170,7 @@ impl Hand {
         book: ShellBook,
         settings: HandSettings,
     ) -> Self {
-        Self(Arc::new(Parts {
+        Self(Arc::new(HandParts {
             launcher,
             mounts,
             rules,
@@ -229,7 +229,7 @@ impl Hand {
 
 impl Isolation for Hand {
     fn of(&self, profile: &str) -> Option<Isolated> {
-        let Parts { launcher, settings, .. } = &*self.0;
+        let HandParts { launcher, settings, .. } = &*self.0;
         let network = match profile {
             READ_ONLY_PROFILE => NetworkAccess::Disabled,
             PROFILE => settings.network,

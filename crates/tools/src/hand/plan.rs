@@ -11,10 +11,10 @@ use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::{self, Network, Tmp, View};
 use portcullis_secret::SecretText;
 
-use super::masks::Closed;
-use super::secrets::Emptied;
-use super::view::Shown;
-use super::{Hand, Later, Masks, Reach, environment, guards, host, ours, programs};
+use super::masks::ClosedPlace;
+use super::secrets::EmptiedFiles;
+use super::view::ViewPlaces;
+use super::{Hand, LaterPlaces, Masks, Reach, environment, guards, host, programs, runtime_folders};
 
 /// One launch. What a tool adds of its own (standard input, descriptors) goes into [`Plan::launch`].
 #[derive(Debug)]
@@ -29,14 +29,14 @@ pub struct Plan {
     /// The folder it runs in, by its virtual path.
     pub cwd: VirtualPath,
     /// What existed of the places that run later; `None` for a command that cannot write.
-    pub(crate) later: Option<Arc<Later>>,
+    pub(crate) later: Option<Arc<LaterPlaces>>,
     /// Secrets that it sees empty.
-    pub(crate) emptied: Arc<Emptied>,
+    pub(crate) emptied: Arc<EmptiedFiles>,
     /// The network it has.
     pub(super) network: Network,
     /// Places of the view that are shown, for naming denials.
     pub(super) shown: Vec<PathBuf>,
-    pub(super) closed: Vec<Closed>,
+    pub(super) closed: Vec<ClosedPlace>,
     /// Places of the view that may hold secrets.
     pub(super) secrets: Vec<PathBuf>,
 }
@@ -112,7 +112,7 @@ impl Hand {
         let network = settings.network.granted(reach)?;
         let masks = Arc::new(self.masks(caller, reach).await?);
         let full = self.posture().await.virtual_paths();
-        let shown = Shown::of(self, caller, reach, full)?;
+        let shown = ViewPlaces::of(self, caller, reach, full)?;
         let mut launch = hand::Plan::new(argv);
         launch.limits = settings.limits;
         launch.network = network;
@@ -120,7 +120,7 @@ impl Hand {
         launch.cwd = PathBuf::from(cwd.as_str());
         let environment = environment::of(self, caller, cwd, reach, &shown).await?;
         launch.env = environment.variables;
-        let mut closed: Vec<Closed> = masks.places(&shown).collect();
+        let mut closed: Vec<ClosedPlace> = masks.places(&shown).collect();
         // Without a root of its own nothing of the system can be closed; the rule still holds for lines.
         if full && !masks.programs.is_empty() {
             closed.extend(programs::closed(&shown, &masks.programs));
@@ -146,7 +146,7 @@ impl Hand {
             }
             later = Some(found);
         }
-        guards.extend(ours::held(self, &shown)?);
+        guards.extend(runtime_folders::held(self, &shown)?);
         let secrets = emptied.empty(&shown).chain(emptied.closed(&shown)).collect();
         launch.view = View {
             masks: closed.iter().map(|closed| closed.place.clone()).chain(emptied.closed(&shown)).collect(),
@@ -183,7 +183,7 @@ impl Hand {
         cwd: &VirtualPath,
     ) -> Result<BTreeMap<String, SecretText>, ToolFailure> {
         let full = self.posture().await.virtual_paths();
-        let shown = Shown::of(self, caller, Reach::Writable, full)?;
+        let shown = ViewPlaces::of(self, caller, Reach::Writable, full)?;
         let environment = environment::of(self, caller, cwd, Reach::Writable, &shown).await?;
         let text = |text: OsString| text.to_string_lossy().into_owned();
         Ok(environment.variables.into_iter().map(|(name, value)| (text(name), SecretText::new(text(value)))).collect())

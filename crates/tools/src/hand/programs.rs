@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use portcullis_policy::DeniedProgram;
 use portcullis_sandbox::hand::Source;
 
-use super::masks::Closed;
-use super::view::Shown;
+use super::masks::ClosedPlace;
+use super::view::ViewPlaces;
 
 /// Where programs of the system lie, and where a bare name is looked for.
 pub(crate) const SYSTEM_FOLDERS: &[&str] =
@@ -22,8 +22,8 @@ const ALSO: &[(&str, &[&str])] = &[("git", &["/usr/lib/git-core", "/usr/libexec/
 const SHELLS: &[&str] = &["/bin/sh", "/bin/bash", "/usr/bin/env"];
 
 /// Every place of the view that is closed because of these rules.
-pub(super) fn closed(shown: &Shown, denied: &[DeniedProgram]) -> Vec<Closed> {
-    let mut out: Vec<Closed> = Vec::new();
+pub(super) fn closed(shown: &ViewPlaces, denied: &[DeniedProgram]) -> Vec<ClosedPlace> {
+    let mut out: Vec<ClosedPlace> = Vec::new();
     let folders = folders(shown);
     for DeniedProgram { rule, program } in denied {
         let names: Vec<PathBuf> = if program.starts_with('/') {
@@ -39,7 +39,7 @@ pub(super) fn closed(shown: &Shown, denied: &[DeniedProgram]) -> Vec<Closed> {
         {
             if !out.iter().any(|known| known.place == place || place.starts_with(&known.place)) {
                 let path = place.display().to_string();
-                out.push(Closed { place, path, rule: Some(rule.to_string()) });
+                out.push(ClosedPlace { place, path, rule: Some(rule.to_string()) });
             }
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn closed(shown: &Shown, denied: &[DeniedProgram]) -> Vec<Closed> {
 }
 
 /// The folders of the system and those that toolchains bring.
-fn folders(shown: &Shown) -> Vec<PathBuf> {
+fn folders(shown: &ViewPlaces) -> Vec<PathBuf> {
     let mut out: Vec<PathBuf> = SYSTEM_FOLDERS.iter().map(PathBuf::from).collect();
     let path = shown.toolchain_env.iter().find(|(name, _)| name == "PATH");
     let brought = path.iter().flat_map(|(_, value)| std::env::split_paths(value)).filter(|folder| folder.is_absolute());
@@ -64,7 +64,7 @@ fn is_plain(place: &Path) -> bool {
 }
 
 /// The place in the view of the file that a name stands for, if the file is that program and no other.
-fn own_file(shown: &Shown, name: &Path, folders: &[PathBuf]) -> Option<PathBuf> {
+fn own_file(shown: &ViewPlaces, name: &Path, folders: &[PathBuf]) -> Option<PathBuf> {
     let real = on_host(shown, name).canonicalize().ok()?;
     let place = in_view(shown, &real)?;
     let is_shell = |shell: &&str| Path::new(shell).canonicalize().is_ok_and(|shell| shell == real);
@@ -76,7 +76,7 @@ fn own_file(shown: &Shown, name: &Path, folders: &[PathBuf]) -> Option<PathBuf> 
 }
 
 /// Whether a link of another name leads to the file.
-fn has_other_name(shown: &Shown, real: &Path, name: &Path, folders: &[PathBuf]) -> bool {
+fn has_other_name(shown: &ViewPlaces, real: &Path, name: &Path, folders: &[PathBuf]) -> bool {
     folders.iter().filter_map(|folder| std::fs::read_dir(on_host(shown, folder)).ok()).flatten().flatten().any(
         |entry| {
             let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
@@ -87,7 +87,7 @@ fn has_other_name(shown: &Shown, real: &Path, name: &Path, folders: &[PathBuf]) 
 }
 
 /// Where a place of the view is on this machine.
-fn on_host(shown: &Shown, place: &Path) -> PathBuf {
+fn on_host(shown: &ViewPlaces, place: &Path) -> PathBuf {
     let around = shown.binds.iter().filter_map(|bind| match &bind.source {
         Source::Path(source) => {
             Some((bind.place.components().count(), source.join(place.strip_prefix(&bind.place).ok()?)))
@@ -98,7 +98,7 @@ fn on_host(shown: &Shown, place: &Path) -> PathBuf {
 }
 
 /// Where a file of this machine is in the view; none if it is not there.
-fn in_view(shown: &Shown, real: &Path) -> Option<PathBuf> {
+fn in_view(shown: &ViewPlaces, real: &Path) -> Option<PathBuf> {
     let around = shown.binds.iter().filter_map(|bind| match &bind.source {
         Source::Path(source) => {
             let source = source.canonicalize().ok()?;

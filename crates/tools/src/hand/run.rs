@@ -10,14 +10,14 @@ use std::time::Duration;
 use portcullis_base::{SideEffect, limits};
 use portcullis_contract::{Spool, SpoolRef, ToolContext, ToolFailure};
 use portcullis_sandbox::VirtualPath;
-use portcullis_sandbox::hand::{Ended, Exit, Posture, Running, Signal, Target, Unheld};
+use portcullis_sandbox::hand::{Exit, Posture, ProcessEnd, Running, Signal, Target, Unheld};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::Instant;
 
 use super::denial::{self, Denial};
-use super::later::{outermost, tell_appeared};
+use super::later_places::{outermost, tell_appeared};
 use super::launched::{self, LaunchedFailure, Limit};
-use super::{Hand, Later, Plan};
+use super::{Hand, LaterPlaces, Plan};
 
 /// How a command is stopped: it gets SIGINT, as from Ctrl-C at a terminal; SIGTERM after the first of these times; SIGKILL
 /// after the second (tool-contract §14), a moment less than the runtime's own grace, so that the end is told.
@@ -30,8 +30,8 @@ const CHUNK: usize = 64 << 10;
 
 /// A command that ended, or was ended.
 #[derive(Debug)]
-pub struct Ran {
-    pub ended: Ended,
+pub struct CommandRun {
+    pub ended: ProcessEnd,
     /// It ran longer than its call may, and was ended for that.
     pub timed_out: bool,
     pub duration: Duration,
@@ -87,8 +87,8 @@ impl Streams {
 
     /// Ends both.
     #[must_use]
-    pub fn finish(self) -> (SpoolRef, SpoolRef, Tails) {
-        let tails = Tails { stdout: self.stdout.tail.into(), stderr: self.stderr.tail.into() };
+    pub fn finish(self) -> (SpoolRef, SpoolRef, StreamTails) {
+        let tails = StreamTails { stdout: self.stdout.tail.into(), stderr: self.stderr.tail.into() };
         (self.stdout.spool.finish(), self.stderr.spool.finish(), tails)
     }
 }
@@ -112,7 +112,7 @@ impl From<StreamFault> for LaunchedFailure {
 
 /// The end of both streams.
 #[derive(Debug)]
-pub struct Tails {
+pub struct StreamTails {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
@@ -158,11 +158,11 @@ impl Hand {
     /// # Errors
     /// As [`Hand::launch`]; or if it was stopped at a limit, or cannot be watched: then what it did is unknown. A command
     /// that fails is no error here.
-    pub async fn run(&self, context: &ToolContext, mut plan: Plan) -> Result<Ran, ToolFailure> {
+    pub async fn run(&self, context: &ToolContext, mut plan: Plan) -> Result<CommandRun, ToolFailure> {
         for warning in plan.warnings.drain(..) {
             context.warn(warning);
         }
-        let seen = denial::Seen::of(&plan, self);
+        let seen = denial::VisiblePlaces::of(&plan, self);
         let before = plan.later.clone();
         let started = Instant::now();
         let running = self.launch(plan).await?;
@@ -174,9 +174,9 @@ impl Hand {
         &self,
         context: &ToolContext,
         mut running: Running,
-        (seen, before): (&denial::Seen, Option<&Later>),
+        (seen, before): (&denial::VisiblePlaces, Option<&LaterPlaces>),
         started: Instant,
-    ) -> Result<Ran, LaunchedFailure> {
+    ) -> Result<CommandRun, LaunchedFailure> {
         let unwatched = |error: io::Error| LaunchedFailure::unwatched(&error);
         let mut streams = Streams::capture(context, &mut running).map_err(unwatched)?;
         let (ended, stopped) = see_through(context, &mut running, &mut streams).await.map_err(unwatched)?;
@@ -193,7 +193,7 @@ impl Hand {
             appeared.extend(self.appeared_since(before).await.1);
             outermost(&mut appeared);
         }
-        let ran = Ran {
+        let ran = CommandRun {
             ended,
             timed_out: context.timed_out(),
             duration,
@@ -231,7 +231,7 @@ async fn see_through(
     context: &ToolContext,
     running: &mut Running,
     streams: &mut Streams,
-) -> io::Result<(Ended, Option<LaunchedFailure>)> {
+) -> io::Result<(ProcessEnd, Option<LaunchedFailure>)> {
     let disk = running.disk_since_launch();
     let mut stopped = None;
     let mut reading = true;
@@ -317,7 +317,7 @@ pub(crate) fn tell_unheld(context: &ToolContext, posture: &Posture, unheld: &[Pa
     ));
 }
 
-impl Ran {
+impl CommandRun {
     fn tell(&self, context: &ToolContext, unheld: &[PathBuf]) {
         for denial in &self.denials {
             context.warn(denial.to_string());

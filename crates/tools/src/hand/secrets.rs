@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use portcullis_contract::{Caller, Resource, ToolFailure};
-use portcullis_sandbox::matching::{self, Found, Wanted};
-use portcullis_sandbox::tree::Sighted;
+use portcullis_sandbox::matching::{self, MatchedPlace, PlaceMatcher};
+use portcullis_sandbox::tree::SightedEntry;
 use portcullis_secret::file_names;
 
 use super::fold::{PLACES_MAX, fold};
-use super::view::{Shown, join};
+use super::view::{ViewPlaces, join};
 use super::{Hand, Masks};
 use crate::files::class;
 
@@ -30,10 +30,10 @@ const SESSIONS: usize = 1_024;
 
 /// What is shown empty.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Emptied {
-    found: Vec<Found>,
+pub(crate) struct EmptiedFiles {
+    found: Vec<MatchedPlace>,
     /// What lies in folders that are shown empty as a whole.
-    folded: Vec<Found>,
+    folded: Vec<MatchedPlace>,
 }
 
 /// What a find is: shown empty, or closed.
@@ -41,12 +41,12 @@ const EMPTY: usize = 0;
 const CLOSED: usize = 1;
 
 /// Exactly these paths, each as one of the two.
-struct Exactly {
+struct ExactPaths {
     paths: HashMap<String, usize>,
     anchors: Vec<String>,
 }
 
-impl Exactly {
+impl ExactPaths {
     fn of(paths: HashMap<String, usize>) -> Self {
         let few = paths.len() <= ANCHORS_MAX;
         let anchors = if few { paths.keys().cloned().collect() } else { vec![String::new()] };
@@ -54,7 +54,7 @@ impl Exactly {
     }
 }
 
-impl Wanted for Exactly {
+impl PlaceMatcher for ExactPaths {
     fn is(&self, path: &str) -> Option<usize> {
         self.paths.get(path).copied()
     }
@@ -64,37 +64,39 @@ impl Wanted for Exactly {
     }
 }
 
-impl Emptied {
+impl EmptiedFiles {
     /// Places of a view that are shown empty.
-    pub(super) fn empty<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
+    pub(super) fn empty<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = PathBuf> + 's {
         self.places(shown, EMPTY)
     }
 
     /// Places of a view that cannot be opened: git would commit an empty file.
-    pub(super) fn closed<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
+    pub(super) fn closed<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = PathBuf> + 's {
         self.places(shown, CLOSED)
     }
 
     /// Places of a view that hold secrets only where they are, or only by the link that leads there: a command that moves a
     /// folder on the way to one would open it for the next command.
-    pub(super) fn pinned<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
-        let stays = |found: &&Found| {
+    pub(super) fn pinned<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = PathBuf> + 's {
+        let stays = |found: &&MatchedPlace| {
             let name = found.beneath.file_name().and_then(OsStr::to_str).unwrap_or_default();
             file_names::outlasts_renames(name)
         };
-        let writable = |found: &&Found| shown.mounts.iter().any(|mount| mount.root == found.mount && mount.writable);
+        let writable =
+            |found: &&MatchedPlace| shown.mounts.iter().any(|mount| mount.root == found.mount && mount.writable);
         let found = self.found.iter().filter(writable).filter(move |found| !stays(found));
         found.flat_map(|found| shown.places_of(&found.mount, &found.beneath))
     }
 
-    fn places<'s>(&'s self, shown: &'s Shown, which: usize) -> impl Iterator<Item = PathBuf> + 's {
+    fn places<'s>(&'s self, shown: &'s ViewPlaces, which: usize) -> impl Iterator<Item = PathBuf> + 's {
         let found = self.found.iter().filter(move |found| found.which == which);
         found.flat_map(|found| shown.places_of(&found.mount, &found.beneath))
     }
 
     /// Virtual paths, sorted, each with what it is.
     fn paths(&self) -> Vec<(String, usize)> {
-        let path = |found: &Found| (join(found.mount.as_ref(), &found.beneath).display().to_string(), found.which);
+        let path =
+            |found: &MatchedPlace| (join(found.mount.as_ref(), &found.beneath).display().to_string(), found.which);
         let mut all: Vec<(String, usize)> = self.found.iter().chain(&self.folded).map(path).collect();
         all.sort();
         all
@@ -108,11 +110,11 @@ impl Hand {
         &self,
         caller: &Caller,
         masks: &Masks,
-        since: &Emptied,
-        sighted: Arc<Vec<Sighted>>,
+        since: &EmptiedFiles,
+        sighted: Arc<Vec<SightedEntry>>,
     ) -> Result<bool, ToolFailure> {
         let now = self.emptied(caller, masks, &[], sighted).await?;
-        let key = |one: &Found| (one.mount.clone(), one.beneath.clone(), one.object);
+        let key = |one: &MatchedPlace| (one.mount.clone(), one.beneath.clone(), one.object);
         let known: HashSet<_> = since.found.iter().chain(&since.folded).map(key).collect();
         Ok(!now.found.iter().all(|one| known.contains(&key(one))))
     }
@@ -123,15 +125,15 @@ impl Hand {
         caller: &Caller,
         masks: &Masks,
         decided: &[Resource],
-        sighted: Arc<Vec<Sighted>>,
-    ) -> Result<Emptied, ToolFailure> {
+        sighted: Arc<Vec<SightedEntry>>,
+    ) -> Result<EmptiedFiles, ToolFailure> {
         let decided: HashSet<String> =
             decided.iter().filter(|one| one.class.is_some()).map(|one| one.canonical.clone()).collect();
         // Most trees have none, and need no other thread to say so.
         let may_be =
-            |one: &Sighted| one.beneath.file_name().and_then(OsStr::to_str).is_some_and(file_names::may_be_secret);
+            |one: &SightedEntry| one.beneath.file_name().and_then(OsStr::to_str).is_some_and(file_names::may_be_secret);
         if !sighted.iter().any(|one| !one.git && may_be(one)) {
-            return Ok(Emptied::default());
+            return Ok(EmptiedFiles::default());
         }
         let hand = self.clone();
         let open = self.0.rules.now(caller, READING, "/workspace");
@@ -158,10 +160,10 @@ impl Hand {
                 }
             }
             if paths.is_empty() {
-                return Ok(Emptied::default());
+                return Ok(EmptiedFiles::default());
             }
             // Other names of the same files too.
-            let mut found = matching::find(hand.mounts(), &Exactly::of(paths)).map_err(cannot)?;
+            let mut found = matching::find(hand.mounts(), &ExactPaths::of(paths)).map_err(cannot)?;
             let folded = fold(&mut found, hand.mounts());
             if found.len() > PLACES_MAX {
                 return Err(ToolFailure::sandbox_unavailable(format!(
@@ -170,13 +172,13 @@ impl Hand {
                     found.len()
                 )));
             }
-            Ok(Emptied { found, folded })
+            Ok(EmptiedFiles { found, folded })
         })
         .await
     }
 
     /// What a session has not been told yet of what it sees empty, in one sentence.
-    pub(super) fn tell_emptied(&self, caller: &Caller, emptied: &Emptied, full: bool) -> Option<String> {
+    pub(super) fn tell_emptied(&self, caller: &Caller, emptied: &EmptiedFiles, full: bool) -> Option<String> {
         let mut sessions = self.0.told_empty.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= SESSIONS && !sessions.contains_key(&caller.session_id) {
             sessions.clear();
@@ -192,7 +194,7 @@ impl Hand {
             let all: Vec<&String> = new.iter().map(|(path, _)| path).collect();
             return Some(format!(
                 "files that hold secrets can be read by commands at this isolation level: {}; only level `full` keeps them \
-                 from commands (`portcullis doctor` says what is missing for it)",
+                 from commands",
                 listed(&all)
             ));
         }

@@ -29,7 +29,7 @@ pub(super) struct ShownMount {
 
 /// The places of a view.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct ViewPlaces {
     pub(super) mounts: Vec<ShownMount>,
     /// In an order in which each can be made.
     pub(super) binds: Vec<Bind>,
@@ -47,7 +47,7 @@ pub(super) struct Shown {
 /// Places that are the machine's own: a workspace there stands at its virtual place alone.
 const NOT_HERE: &[&str] = &["/proc", "/sys", "/dev"];
 
-impl Shown {
+impl ViewPlaces {
     pub(super) fn of(hand: &Hand, caller: &Caller, reach: Reach, full: bool) -> Result<Self, ToolFailure> {
         let mounts = mounts(hand, reach)?;
         let (mut own, mut binds) = (Vec::new(), Vec::new());

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use portcullis_command::options::{Parsed, Role};
-use portcullis_command::{Arg, ReadPlan, Redirection, Stage, Word, lines_printed, place, read_only};
+use portcullis_command::{Arg, ReadPlan, Redirection, Stage, Word, lines_printed, path_text, read_only};
 
 use super::{Alternative, Whereabouts, first_class, mapped, pattern, same, words};
 
@@ -23,7 +23,7 @@ fn covering(plan: &ReadPlan, at: Whereabouts<'_>) -> Option<Alternative> {
     if plan.outside(at.cwd, at.mounts).is_some() {
         return None;
     }
-    let asked = Asked::of(stage)?;
+    let asked = ParsedStage::of(stage)?;
     match stage.program() {
         "cat" | "nl" | "tac" | "head" | "tail" | "sed" | "wc" => asked.page(stage, at),
         "ls" => asked.listing(at),
@@ -34,13 +34,13 @@ fn covering(plan: &ReadPlan, at: Whereabouts<'_>) -> Option<Alternative> {
 }
 
 /// A stage by its options and operands.
-struct Asked<'s> {
+struct ParsedStage<'s> {
     parsed: Parsed<'s>,
     operands: Vec<&'s Word>,
     stdin: Option<&'s str>,
 }
 
-impl<'s> Asked<'s> {
+impl<'s> ParsedStage<'s> {
     fn of(stage: &'s Stage) -> Option<Self> {
         let parsed = stage.options()?;
         let words = stage.args().iter().map(Arg::word);
@@ -240,7 +240,7 @@ impl<'s> Asked<'s> {
 /// The folder that holds all of `places`.
 fn common(places: &[String]) -> String {
     let mut folder = places.first().map(String::as_str).unwrap_or("");
-    while !folder.is_empty() && !places.iter().all(|place| place::within(place, folder) && place != folder) {
+    while !folder.is_empty() && !places.iter().all(|place| path_text::within(place, folder) && place != folder) {
         folder = folder.rfind('/').map_or("", |cut| &folder[..cut]);
     }
     if folder.is_empty() { "/".to_owned() } else { folder.to_owned() }

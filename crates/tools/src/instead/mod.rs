@@ -5,7 +5,7 @@ mod pattern;
 
 use portcullis_base::Reason;
 use portcullis_command::{
-    LINE_MAX, NotReadOnly, ReadPlan, deceptive, is_assignment, is_look_alike, lines_printed, place,
+    LINE_MAX, NotReadOnly, ReadPlan, deceptive, is_assignment, is_look_alike, lines_printed, path_text,
 };
 use serde_json::{Value, json};
 
@@ -33,8 +33,8 @@ pub struct Whereabouts<'a> {
 impl Whereabouts<'_> {
     /// The absolute form of `path`, if it stays in a mount.
     pub(super) fn place(&self, path: &str) -> Option<String> {
-        let place = place::join(self.cwd, path);
-        (!path.is_empty() && self.mounts.iter().any(|mount| place::within(&place, mount))).then_some(place)
+        let place = path_text::join(self.cwd, path);
+        (!path.is_empty() && self.mounts.iter().any(|mount| path_text::within(&place, mount))).then_some(place)
     }
 }
 
@@ -65,7 +65,7 @@ pub fn instead_of(tool: &str, input: &str) -> Option<Alternative> {
     let input: Value = serde_json::from_str(input).ok()?;
     let line = input.get("command")?.as_str().filter(|_| TOOLS.contains(&tool))?;
     let cwd = input.get("cwd").and_then(Value::as_str).map(str::trim).filter(|cwd| !cwd.is_empty());
-    let cwd = cwd.map_or(WORKSPACE.to_owned(), |cwd| place::join(WORKSPACE, cwd));
+    let cwd = cwd.map_or(WORKSPACE.to_owned(), |cwd| path_text::join(WORKSPACE, cwd));
     let at = Whereabouts { cwd: &cwd, mounts: &[WORKSPACE] };
     let alternative = match input.get("args").and_then(Value::as_array) {
         Some(args) => {

@@ -40,18 +40,18 @@ const CONSTRAINTS: [&str; 9] = [
 ];
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Nothing {}
+struct NoInput {}
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Inspected {
+struct InspectedSandbox {
     provisioned_resource_count: usize,
     resources: Vec<ResourceView>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Described {
+struct SandboxDescription {
     kind: &'static str,
     summary: String,
     provisioned_resource_count: usize,
@@ -176,13 +176,13 @@ fn planned() -> Vec<AccessRequest> {
 }
 
 pub(super) fn inspect(hand: Hand) -> Result<Tool, BuildError> {
-    Tool::builder::<Nothing, Inspected>(super::table::description("inspect"))
+    Tool::builder::<NoInput, InspectedSandbox>(super::table::description("inspect"))
         .semantics(semantics())
         .executor(executor("inspect"))
         .plan_access(|_, _| planned())
         .execute(move |_, _| {
             let resources = resources(hand.mounts());
-            async move { Ok(Inspected { provisioned_resource_count: resources.len(), resources }) }
+            async move { Ok(InspectedSandbox { provisioned_resource_count: resources.len(), resources }) }
         })
         .to_model(|_, output| document(output))
         .to_user(|_, output| to_user(output))
@@ -190,7 +190,7 @@ pub(super) fn inspect(hand: Hand) -> Result<Tool, BuildError> {
 }
 
 pub(super) fn tool(hand: Hand) -> Result<Tool, BuildError> {
-    Tool::builder::<Nothing, Described>(DESCRIPTION)
+    Tool::builder::<NoInput, SandboxDescription>(DESCRIPTION)
         .semantics(semantics())
         .executor(executor(ACTION))
         .plan_access(|_, _| planned())
@@ -203,7 +203,7 @@ pub(super) fn tool(hand: Hand) -> Result<Tool, BuildError> {
         .build()
 }
 
-async fn described(hand: &Hand) -> Described {
+async fn described(hand: &Hand) -> SandboxDescription {
     let (level, settings) = (hand.posture().await.level, hand.settings());
     let resources = resources(hand.mounts());
     let summary = if level >= settings.minimum {
@@ -215,7 +215,7 @@ async fn described(hand: &Hand) -> Described {
             settings.minimum
         )
     };
-    Described {
+    SandboxDescription {
         kind: "workspace",
         summary,
         provisioned_resource_count: resources.len(),

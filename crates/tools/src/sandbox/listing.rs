@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::place::Places;
-use super::{Actions, Own, pick, reshape, table, word};
+use super::mount_names::MountNames;
+use super::{Actions, FirstClassTools, pick, reshape, table, word};
 use crate::count::Count;
 use crate::files::FileTools;
-use crate::files::glob::{Listing, Sort, Wanted, Wish, listing};
+use crate::files::glob::{EntryKind, GlobRequest, Listing, Sort, listing};
 use crate::search::names::NamePattern;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ struct GlobEntries {
     pattern: String,
     /// Only files, or only directories.
     #[serde(default)]
-    kind: Option<Wanted>,
+    kind: Option<EntryKind>,
     /// How many levels to go down; 1 is the directory itself. 0 or less, or absent, means all; above 256 means 256.
     #[serde(default)]
     max_depth: Count<0, 256>,
@@ -65,10 +65,10 @@ impl Listing for ListDir {
         self.path.as_deref()
     }
 
-    fn wish(&self) -> Result<Wish, Precondition> {
+    fn wish(&self) -> Result<GlobRequest, Precondition> {
         let limit = self.limit.value();
         let pattern = NamePattern::parse("*")?;
-        Ok(Wish { pattern, kind: None, sort: Sort::Path, limit, max_depth: Some(1), ignored: true })
+        Ok(GlobRequest { pattern, kind: None, sort: Sort::Path, limit, max_depth: Some(1), ignored: true })
     }
 
     fn lowered(&self) -> Vec<String> {
@@ -85,10 +85,10 @@ impl Listing for FindEntries {
         self.path.as_deref()
     }
 
-    fn wish(&self) -> Result<Wish, Precondition> {
+    fn wish(&self) -> Result<GlobRequest, Precondition> {
         let limit = self.limit.value();
         let pattern = NamePattern::holding(&self.query)?;
-        Ok(Wish { pattern, kind: None, sort: Sort::Path, limit, max_depth: None, ignored: false })
+        Ok(GlobRequest { pattern, kind: None, sort: Sort::Path, limit, max_depth: None, ignored: false })
     }
 
     fn lowered(&self) -> Vec<String> {
@@ -105,8 +105,8 @@ impl Listing for GlobEntries {
         self.path.as_deref()
     }
 
-    fn wish(&self) -> Result<Wish, Precondition> {
-        Wish::matching(&self.pattern, self.kind, self.sort, self.limit.value(), self.max_depth.value())
+    fn wish(&self) -> Result<GlobRequest, Precondition> {
+        GlobRequest::matching(&self.pattern, self.kind, self.sort, self.limit.value(), self.max_depth.value())
     }
 
     fn lowered(&self) -> Vec<String> {
@@ -118,7 +118,11 @@ impl Listing for GlobEntries {
     }
 }
 
-pub(super) fn actions(own: &Own, places: &Places, files: &Arc<FileTools>) -> Result<Actions, BuildError> {
+pub(super) fn actions(
+    own: &FirstClassTools,
+    places: &MountNames,
+    files: &Arc<FileTools>,
+) -> Result<Actions, BuildError> {
     let places = places.clone();
     let make = |name: &'static str| (Arc::clone(files), table::description(name), name);
     let (parts, words, name) = make("list_dir");
@@ -134,7 +138,7 @@ pub(super) fn actions(own: &Own, places: &Places, files: &Arc<FileTools>) -> Res
     Ok([("list_dir", list), ("find_entries", find), ("glob_entries", glob), ("grep_text", grep)].into())
 }
 
-fn listed(places: &Places, output: &Value) -> Value {
+fn listed(places: &MountNames, output: &Value) -> Value {
     let path = word(output, "path");
     let entries = output.get("entries").and_then(Value::as_array).into_iter().flatten().map(|entry| {
         let path = word(entry, "path");

@@ -10,7 +10,7 @@ use portcullis_sandbox::{self as sandbox, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::place::Places;
+use super::mount_names::MountNames;
 use super::{table, word};
 use crate::files::{FileTools, access, failure, precondition, shown};
 use crate::{executor, synced};
@@ -40,7 +40,7 @@ struct MkdirOutput {
     operation: &'static str,
 }
 
-pub(super) fn tool(parts: Arc<FileTools>, places: Places) -> Result<Tool, BuildError> {
+pub(super) fn tool(parts: Arc<FileTools>, places: MountNames) -> Result<Tool, BuildError> {
     let (named, checked) = (Arc::clone(&parts), Arc::clone(&parts));
     Tool::builder::<MkdirInput, MkdirOutput>(table::description("mkdir"))
         // As `write`, which makes directories as well.
@@ -85,7 +85,7 @@ fn check(parts: &FileTools, input: &MkdirInput, resolved: &Resolved) -> Result<P
 
 fn make(
     parts: &FileTools,
-    places: &Places,
+    places: &MountNames,
     input: &MkdirInput,
     resolved: &Resolved,
     context: &ToolContext,

@@ -9,7 +9,7 @@ mod commands;
 mod describe;
 mod listing;
 mod mkdir;
-mod place;
+mod mount_names;
 mod shells;
 mod stat;
 mod table;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_base::{Effect, EffectSet};
-use portcullis_contract::{BuildError, Face, Reshape, Semantics, Tool, ToolName};
+use portcullis_contract::{BuildError, ChoiceFace, Reshape, Semantics, Tool, ToolName};
 use serde_json::{Map, Value};
 
 use crate::command::ReadHand;
@@ -27,7 +27,7 @@ use crate::files::FileTools;
 use crate::hand::Hand;
 use crate::shell::{ShellTools, Shells, persistent_tools, shell_tools};
 use crate::{executor, file_tools, tool_name};
-use place::Places;
+use mount_names::MountNames;
 
 const EXECUTE: &str = "Does one action of the sandbox by its name. Each asks for exactly what its own tool asks: the file \
 actions as read, write, edit, glob and grep, run_command as bash, run_shell as shell_run, those of the persistent shell as \
@@ -58,8 +58,8 @@ impl SandboxTools {
 /// # Errors
 /// Never for the tools as they are written: a tool that contradicts itself is a defect of this crate.
 pub fn sandbox_tools(parts: SandboxTools) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
-    let own = Own(own_tools(&parts)?);
-    let places = Places(Arc::clone(&parts.shell.files.mounts));
+    let own = FirstClassTools(own_tools(&parts)?);
+    let places = MountNames(Arc::clone(&parts.shell.files.mounts));
     let mut actions = text::actions(&own, &places, parts.files())?;
     actions.extend(listing::actions(&own, &places, &parts.files())?);
     actions.extend(commands::actions(&parts)?);
@@ -67,7 +67,7 @@ pub fn sandbox_tools(parts: SandboxTools) -> Result<BTreeMap<ToolName, Tool>, Bu
     actions.insert("stat", stat::tool(parts.files(), places.clone())?);
     actions.insert("mkdir", mkdir::tool(parts.files(), places)?);
     actions.insert("inspect", describe::inspect(parts.hand.clone())?);
-    let face = Face {
+    let face = ChoiceFace {
         description: EXECUTE.to_owned(),
         semantics: Semantics { effects: EffectSet::from([Effect::SandboxExecute]), ..Semantics::mutating() },
         executor: executor("sandbox_execute"),
@@ -83,7 +83,7 @@ pub fn sandbox_tools(parts: SandboxTools) -> Result<BTreeMap<ToolName, Tool>, Bu
 type Actions = BTreeMap<&'static str, Tool>;
 
 /// The first-class tools, by name.
-struct Own(BTreeMap<ToolName, Tool>);
+struct FirstClassTools(BTreeMap<ToolName, Tool>);
 
 fn own_tools(parts: &SandboxTools) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
     let mut tools = file_tools(parts.shell.files.clone())?;
@@ -92,7 +92,7 @@ fn own_tools(parts: &SandboxTools) -> Result<BTreeMap<ToolName, Tool>, BuildErro
     Ok(tools)
 }
 
-impl Own {
+impl FirstClassTools {
     fn tool(&self, name: &'static str) -> Result<&Tool, BuildError> {
         self.0.get(&tool_name(name)).ok_or_else(|| BuildError::Schema(format!("there is no tool `{name}`")))
     }

@@ -3,7 +3,7 @@
 use portcullis_contract::{BuildError, Reshape};
 use serde_json::{Map, Value};
 
-use super::{Actions, Own, SandboxTools, pick, reshape, word};
+use super::{Actions, FirstClassTools, SandboxTools, pick, reshape, word};
 use crate::shell::persistent_with_env;
 
 /// What a command takes: no task is waited for here, so it never goes on in the background.
@@ -38,7 +38,7 @@ const EXECUTED: [&str; 16] = [
     "persistent",
 ];
 
-pub(super) fn actions(own: &Own, parts: &SandboxTools) -> Result<Actions, BuildError> {
+pub(super) fn actions(own: &FirstClassTools, parts: &SandboxTools) -> Result<Actions, BuildError> {
     let (open, exec) = persistent_with_env(parts.shell.clone(), parts.shells.clone())?;
     let inspect = own.tool("shell_describe")?.reshaped(document("inspect_persistent_shell", Some(&[]), inspected))?;
     let open = open.reshaped(document("open_persistent_shell", None, shell_of))?;

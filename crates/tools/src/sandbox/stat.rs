@@ -7,7 +7,7 @@ use portcullis_sandbox::{self as sandbox, FileError, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::place::Places;
+use super::mount_names::MountNames;
 use super::{table, word};
 use crate::executor;
 use crate::files::{FileTools, failure, precondition, shown};
@@ -32,7 +32,7 @@ struct StatOutput {
     mtime: String,
 }
 
-pub(super) fn tool(parts: Arc<FileTools>, places: Places) -> Result<Tool, BuildError> {
+pub(super) fn tool(parts: Arc<FileTools>, places: MountNames) -> Result<Tool, BuildError> {
     let (named, checked) = (Arc::clone(&parts), Arc::clone(&parts));
     Tool::builder::<StatInput, StatOutput>(table::description("stat"))
         .semantics(scope::semantics(Strategy::Head))
@@ -72,7 +72,7 @@ pub(super) fn tool(parts: Arc<FileTools>, places: Places) -> Result<Tool, BuildE
 }
 
 /// Something must stand there.
-fn there(place: sandbox::Resolved) -> Result<sandbox::Resolved, FileError> {
+fn there(place: sandbox::ResolvedPlace) -> Result<sandbox::ResolvedPlace, FileError> {
     match place.kind() {
         Some(_) => Ok(place),
         None => Err(FileError::NotFound { path: place.path().clone() }),

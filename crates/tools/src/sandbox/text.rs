@@ -6,8 +6,8 @@ use std::sync::Arc;
 use portcullis_contract::{BuildError, Reshape};
 use serde_json::{Map, Value, json};
 
-use super::place::Places;
-use super::{Actions, Own, chars, pick, reshape, word};
+use super::mount_names::MountNames;
+use super::{Actions, FirstClassTools, chars, pick, reshape, word};
 use crate::files::{FileTools, append_tool};
 
 /// What the tools call differently. One list for all: a refused write says which lines to read.
@@ -27,8 +27,12 @@ const WRITES: &[&str] = &["path", "content"];
 /// Appended text is not the whole content.
 const WORDS: &[(&str, &str)] = &[("content", "The text, exactly; may be empty.")];
 
-pub(super) fn actions(own: &Own, places: &Places, files: Arc<FileTools>) -> Result<Actions, BuildError> {
-    let shape = |name, takes, made: fn(&Places, &Value, &Value) -> Value| {
+pub(super) fn actions(
+    own: &FirstClassTools,
+    places: &MountNames,
+    files: Arc<FileTools>,
+) -> Result<Actions, BuildError> {
+    let shape = |name, takes, made: fn(&MountNames, &Value, &Value) -> Value| {
         let places = places.clone();
         Reshape {
             fields: FIELDS,
@@ -48,12 +52,12 @@ pub(super) fn actions(own: &Own, places: &Places, files: Arc<FileTools>) -> Resu
 }
 
 /// Where something is.
-fn place(places: &Places, output: &Value) -> Map<String, Value> {
+fn place(places: &MountNames, output: &Value) -> Map<String, Value> {
     let path = word(output, "path");
     [("path".to_owned(), path.into()), ("mountPath".to_owned(), places.mount_path(path).into())].into_iter().collect()
 }
 
-fn read_text(places: &Places, input: &Value, output: &Value) -> Value {
+fn read_text(places: &MountNames, input: &Value, output: &Value) -> Value {
     let mut document = place(places, output);
     let Some(page) = output.get("page").filter(|page| page.is_object()) else {
         // An image or a document: it is shown as it is, and is no text.
@@ -88,14 +92,14 @@ fn read_text(places: &Places, input: &Value, output: &Value) -> Value {
     document.into()
 }
 
-fn written(places: &Places, operation: &str, input: &Value, output: &Value) -> Value {
+fn written(places: &MountNames, operation: &str, input: &Value, output: &Value) -> Value {
     let mut document = place(places, output);
     document.insert("charCount".to_owned(), chars(input, "content").into());
     document.insert("operation".to_owned(), operation.into());
     document.into()
 }
 
-fn replaced(places: &Places, input: &Value, output: &Value) -> Value {
+fn replaced(places: &MountNames, input: &Value, output: &Value) -> Value {
     let mut document = place(places, output);
     let count = output.get("replacements").cloned().unwrap_or_default();
     document.extend([

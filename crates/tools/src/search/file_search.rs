@@ -11,8 +11,8 @@ use portcullis_pipeline::PathRules;
 use portcullis_sandbox::{Entry, Kind, PassedOver, Visitor};
 use portcullis_secret::RedactingStream;
 
-use super::left_out::{LeftOut, Why};
-use super::lines::{Line, Lines};
+use super::left_out::{LeftOut, LeftOutReason};
+use super::lines::{LineCollector, MatchingLine};
 use super::order::{PathKey, compare};
 use super::pattern;
 use super::scope::Scope;
@@ -26,20 +26,20 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 pub(crate) struct FileLines {
     /// Its virtual path.
     pub(crate) path: String,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<MatchingLine>,
     pub(crate) count: u64,
 }
 
 /// The first lines in the order of paths, whichever thread finds them when. Once there are enough, what
 /// comes after the last of them need not be searched.
-pub(crate) struct First {
+pub(crate) struct FirstMatches {
     most: usize,
     files: Mutex<(usize, BTreeMap<PathKey, FileLines>)>,
     full: AtomicBool,
     last: RwLock<Option<PathKey>>,
 }
 
-impl First {
+impl FirstMatches {
     pub(crate) fn new(most: usize) -> Self {
         Self { most, files: Mutex::default(), full: AtomicBool::new(false), last: RwLock::default() }
     }
@@ -85,14 +85,14 @@ pub(crate) struct FileSearch<'s> {
     searcher: Searcher,
     /// Used for every file; grows once.
     buffer: Vec<u8>,
-    first: &'s First,
+    first: &'s FirstMatches,
     stop: &'s AtomicBool,
     pub(crate) left_out: LeftOut,
     pub(crate) searched: u64,
 }
 
 impl<'s> FileSearch<'s> {
-    pub(crate) fn new(scope: &'s Scope, matcher: RegexMatcher, first: &'s First, stop: &'s AtomicBool) -> Self {
+    pub(crate) fn new(scope: &'s Scope, matcher: RegexMatcher, first: &'s FirstMatches, stop: &'s AtomicBool) -> Self {
         let searcher = pattern::searcher(0);
         Self {
             scope,
@@ -107,10 +107,10 @@ impl<'s> FileSearch<'s> {
     }
 
     /// `None` if it is no file any more.
-    fn lines(&mut self, entry: &Entry<'_>) -> io::Result<Option<Lines<'_>>> {
+    fn lines(&mut self, entry: &Entry<'_>) -> io::Result<Option<LineCollector<'_>>> {
         let Some((mut file, size)) = entry.open()? else { return Ok(None) };
         let (len, whole) = fill(&mut file, size, &mut self.buffer)?;
-        let mut lines = Lines::new(&self.matcher, &self.scope.parts.rules, self.first.most);
+        let mut lines = LineCollector::new(&self.matcher, &self.scope.parts.rules, self.first.most);
         let text = &self.buffer[..len];
         if text.contains(&0) {
             lines.binary = true;
@@ -124,13 +124,13 @@ impl<'s> FileSearch<'s> {
                 && let Some(masked) = masked(&self.scope.parts.rules, text)
             {
                 // A search for what is masked finds nothing: else it would tell what a secret is, letter by letter.
-                lines = Lines::new(&self.matcher, &self.scope.parts.rules, self.first.most);
+                lines = LineCollector::new(&self.matcher, &self.scope.parts.rules, self.first.most);
                 self.searcher.search_slice(&self.matcher, &masked, &mut lines)?;
             }
         } else {
             self.searcher.set_binary_detection(BinaryDetection::quit(0));
             let rest = Stoppable { file, stop: self.stop };
-            let masked = Masked::new(text.chain(rest), self.scope.parts.rules.masking());
+            let masked = MaskedText::new(text.chain(rest), self.scope.parts.rules.masking());
             self.searcher.search_reader(&self.matcher, masked, &mut lines)?;
         }
         Ok(Some(lines))
@@ -143,15 +143,15 @@ impl Visitor for FileSearch<'_> {
             return;
         }
         if self.scope.closes(|| entry.relative()) || self.scope.closes_elsewhere(entry) {
-            return self.left_out.add(entry.relative(), Why::Closed);
+            return self.left_out.add(entry.relative(), LeftOutReason::Closed);
         }
         if self.scope.keeps_secret(entry) {
-            return self.left_out.add(entry.relative(), Why::Secret);
+            return self.left_out.add(entry.relative(), LeftOutReason::Secret);
         }
         let (lines, count, why) = match self.lines(entry) {
             Ok(None) => return,
-            Ok(Some(lines)) => (lines.kept, lines.count, lines.binary.then_some(Why::Binary)),
-            Err(_) => (Vec::new(), 0, Some(Why::Unreadable)),
+            Ok(Some(lines)) => (lines.kept, lines.count, lines.binary.then_some(LeftOutReason::Binary)),
+            Err(_) => (Vec::new(), 0, Some(LeftOutReason::Unreadable)),
         };
         match why {
             Some(why) => self.left_out.add(entry.relative(), why),
@@ -216,7 +216,7 @@ impl<F: Read> Read for Stoppable<'_, F> {
 }
 
 /// A text with its secrets masked while it is read.
-struct Masked<R> {
+struct MaskedText<R> {
     from: R,
     /// `None`: everything has been read.
     stream: Option<RedactingStream>,
@@ -225,13 +225,13 @@ struct Masked<R> {
     given: usize,
 }
 
-impl<R: Read> Masked<R> {
+impl<R: Read> MaskedText<R> {
     fn new(from: R, stream: RedactingStream) -> Self {
         Self { from, stream: Some(stream), ready: Vec::new(), given: 0 }
     }
 }
 
-impl<R: Read> Read for Masked<R> {
+impl<R: Read> Read for MaskedText<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.given == self.ready.len() {
             let Some(stream) = &mut self.stream else { return Ok(0) };

@@ -11,7 +11,7 @@ const REMEMBERED: usize = 100_000;
 
 /// Why a place was left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum LeftOutReason {
     Closed,
     Secret,
     Binary,
@@ -22,7 +22,7 @@ pub(crate) enum Why {
     Changed,
 }
 
-impl From<PassedOver> for Why {
+impl From<PassedOver> for LeftOutReason {
     fn from(why: PassedOver) -> Self {
         match why {
             PassedOver::Ignored => Self::Ignored,
@@ -36,7 +36,8 @@ impl From<PassedOver> for Why {
 /// How many places were left out, by why. Zeros are not said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(crate) struct Counts {
+#[schemars(rename = "Counts")]
+pub(crate) struct LeftOutCounts {
     /// Rules deny reading them, or ask first.
     #[serde(skip_serializing_if = "none")]
     pub(crate) closed: u64,
@@ -68,17 +69,17 @@ fn none(count: &u64) -> bool {
     *count == 0
 }
 
-impl Counts {
-    pub(crate) fn add(&mut self, why: Why) {
+impl LeftOutCounts {
+    pub(crate) fn add(&mut self, why: LeftOutReason) {
         *match why {
-            Why::Closed => &mut self.closed,
-            Why::Secret => &mut self.secret,
-            Why::Binary => &mut self.binary,
-            Why::Ignored => &mut self.ignored,
-            Why::NotUtf8 => &mut self.not_utf8,
-            Why::Unreadable => &mut self.unreadable,
-            Why::TooMany => &mut self.too_many,
-            Why::Changed => &mut self.changed,
+            LeftOutReason::Closed => &mut self.closed,
+            LeftOutReason::Secret => &mut self.secret,
+            LeftOutReason::Binary => &mut self.binary,
+            LeftOutReason::Ignored => &mut self.ignored,
+            LeftOutReason::NotUtf8 => &mut self.not_utf8,
+            LeftOutReason::Unreadable => &mut self.unreadable,
+            LeftOutReason::TooMany => &mut self.too_many,
+            LeftOutReason::Changed => &mut self.changed,
         } += 1;
     }
 
@@ -116,13 +117,13 @@ impl Counts {
 /// What one thread left out.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOut {
-    places: Vec<(PathKey, Why)>,
+    places: Vec<(PathKey, LeftOutReason)>,
     /// Those past [`REMEMBERED`].
-    more: Counts,
+    more: LeftOutCounts,
 }
 
 impl LeftOut {
-    pub(crate) fn add(&mut self, path: String, why: Why) {
+    pub(crate) fn add(&mut self, path: String, why: LeftOutReason) {
         if self.places.len() < REMEMBERED {
             self.places.push((PathKey(path), why));
         } else {
@@ -131,7 +132,7 @@ impl LeftOut {
     }
 
     /// Counts those `within` what every run comes by; of a search that ended early that is not `all`.
-    pub(crate) fn count(&self, all: bool, within: impl Fn(&PathKey) -> bool, counts: &mut Counts) {
+    pub(crate) fn count(&self, all: bool, within: impl Fn(&PathKey) -> bool, counts: &mut LeftOutCounts) {
         let places = self.places.iter().filter(|(path, _)| all || within(path));
         places.for_each(|(_, why)| counts.add(*why));
         if all {

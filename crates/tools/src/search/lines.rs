@@ -13,28 +13,28 @@ pub(crate) const PREVIEW_CHARS: usize = 240;
 
 /// A matching line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct MatchingLine {
     pub(crate) number: u64,
     pub(crate) preview: String,
 }
 
 /// Takes the matching lines of one file: the first `most`, and how many there are.
-pub(crate) struct Lines<'m> {
+pub(crate) struct LineCollector<'m> {
     matcher: &'m RegexMatcher,
     rules: &'m PathRules,
     most: usize,
-    pub(crate) kept: Vec<Line>,
+    pub(crate) kept: Vec<MatchingLine>,
     pub(crate) count: u64,
     pub(crate) binary: bool,
 }
 
-impl<'m> Lines<'m> {
+impl<'m> LineCollector<'m> {
     pub(crate) fn new(matcher: &'m RegexMatcher, rules: &'m PathRules, most: usize) -> Self {
         Self { matcher, rules, most, kept: Vec::new(), count: 0, binary: false }
     }
 }
 
-impl Sink for Lines<'_> {
+impl Sink for LineCollector<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
@@ -44,7 +44,7 @@ impl Sink for Lines<'_> {
             let line = found.bytes();
             let line = if line.len() > PREVIEW_CHARS { self.rules.masked(line) } else { Cow::Borrowed(line) };
             let preview = preview(&line, Some(self.matcher));
-            self.kept.push(Line { number: found.line_number().unwrap_or(0), preview });
+            self.kept.push(MatchingLine { number: found.line_number().unwrap_or(0), preview });
         }
         Ok(true)
     }

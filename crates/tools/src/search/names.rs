@@ -11,14 +11,14 @@ const COMPILED_MAX: usize = 10 << 20;
 /// that is looked through, or from the top if it begins with `/`.
 #[derive(Debug)]
 pub(crate) struct NamePattern {
-    of: Of,
+    of: NamePart,
     regex: Regex,
     /// The names that every match begins with.
     lead: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum NamePart {
     Name,
     Relative,
     Absolute,
@@ -33,9 +33,9 @@ impl NamePattern {
         let bad = |why: &dyn std::fmt::Display| Precondition::schema("/pattern", format!("not a glob: {why}"));
         let text = text.trim().trim_start_matches("./");
         let of = match text {
-            _ if text.starts_with('/') => Of::Absolute,
-            _ if text.contains('/') => Of::Relative,
-            _ => Of::Name,
+            _ if text.starts_with('/') => NamePart::Absolute,
+            _ if text.contains('/') => NamePart::Relative,
+            _ => NamePart::Name,
         };
         let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
         let glob = glob.map_err(|error| bad(error.kind()))?;
@@ -45,8 +45,8 @@ impl NamePattern {
         let literal = |name: &&str| !name.contains(['*', '?', '[', ']', '{', '}', '\\', ',']);
         let names: Vec<&str> = text.split('/').collect();
         let lead = match of {
-            Of::Relative => names[..names.len() - 1].iter().copied().take_while(literal).collect(),
-            Of::Name | Of::Absolute => Vec::new(),
+            NamePart::Relative => names[..names.len() - 1].iter().copied().take_while(literal).collect(),
+            NamePart::Name | NamePart::Absolute => Vec::new(),
         };
         Ok(Self { of, regex, lead: lead.into_iter().map(ToOwned::to_owned).collect() })
     }
@@ -59,15 +59,15 @@ impl NamePattern {
         let bad = |why: regex::Error| Precondition::schema("/query", format!("it cannot be looked for: {why}"));
         let expression = regex::escape(text.trim());
         let regex = RegexBuilder::new(&expression).case_insensitive(true).size_limit(COMPILED_MAX).build();
-        Ok(Self { of: Of::Relative, regex: regex.map_err(bad)?, lead: Vec::new() })
+        Ok(Self { of: NamePart::Relative, regex: regex.map_err(bad)?, lead: Vec::new() })
     }
 
     /// Whether an entry is meant. `parents` ends with `/`, or is empty.
     pub(crate) fn matches(&self, parents: &str, name: &str, path: impl FnOnce() -> String) -> bool {
         match self.of {
-            Of::Name => self.regex.is_match(name.as_bytes()),
-            Of::Relative => self.regex.is_match(format!("{parents}{name}").as_bytes()),
-            Of::Absolute => self.regex.is_match(path().as_bytes()),
+            NamePart::Name => self.regex.is_match(name.as_bytes()),
+            NamePart::Relative => self.regex.is_match(format!("{parents}{name}").as_bytes()),
+            NamePart::Absolute => self.regex.is_match(path().as_bytes()),
         }
     }
 

@@ -12,9 +12,9 @@ pub(crate) const OVERLAP: usize = 16 << 10;
 
 /// Which lines of the stream are pieces of one and the same line.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Borders(Rc<RefCell<Vec<u64>>>);
+pub(crate) struct PieceBorders(Rc<RefCell<Vec<u64>>>);
 
-impl Borders {
+impl PieceBorders {
     /// The number of a line as it is in the text, from its number in the stream. Both count from 1.
     pub(crate) fn line(&self, in_stream: u64) -> u64 {
         let before = self.0.borrow().partition_point(|border| *border <= in_stream);
@@ -31,7 +31,7 @@ impl Borders {
 /// Reads on, with a line break after each [`PIECE`] of a line, and [`OVERLAP`] of it again.
 pub(crate) struct Pieces<R> {
     from: R,
-    borders: Borders,
+    borders: PieceBorders,
     /// Line breaks that were given out.
     given: u64,
     /// Bytes of the current line, or piece, that were given out.
@@ -43,8 +43,8 @@ pub(crate) struct Pieces<R> {
 }
 
 impl<R: Read> Pieces<R> {
-    pub(crate) fn new(from: R) -> (Self, Borders) {
-        let borders = Borders::default();
+    pub(crate) fn new(from: R) -> (Self, PieceBorders) {
+        let borders = PieceBorders::default();
         let pieces =
             Self { from, borders: borders.clone(), given: 0, length: 0, tail: Vec::new(), pending: Vec::new() };
         (pieces, borders)
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     /// What comes of a text, and the borders in it.
-    fn pieces(text: &[u8], buffer: usize) -> (Vec<u8>, Borders) {
+    fn pieces(text: &[u8], buffer: usize) -> (Vec<u8>, PieceBorders) {
         let (mut pieces, borders) = Pieces::new(text);
         let (mut all, mut part) = (Vec::new(), vec![0; buffer]);
         loop {

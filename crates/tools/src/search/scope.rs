@@ -43,7 +43,7 @@ pub(crate) fn check(parts: &FileTools, resolved: &Resolved, wanted: Kind) -> Res
 }
 
 /// A directory, or a file where a file will do.
-pub(crate) fn require(place: &sandbox::Resolved, wanted: Kind) -> Result<(), FileError> {
+pub(crate) fn require(place: &sandbox::ResolvedPlace, wanted: Kind) -> Result<(), FileError> {
     let path = place.path().clone();
     match place.kind() {
         Some(Kind::Directory) => Ok(()),
@@ -56,7 +56,7 @@ pub(crate) fn require(place: &sandbox::Resolved, wanted: Kind) -> Result<(), Fil
 /// What of a place one call may look at.
 pub(crate) struct Scope {
     pub(crate) parts: Arc<FileTools>,
-    pub(crate) place: sandbox::Resolved,
+    pub(crate) place: sandbox::ResolvedPlace,
     open: OpenPaths,
     caller: Caller,
     action: &'static str,
@@ -66,7 +66,12 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    pub(crate) fn new(parts: Arc<FileTools>, place: sandbox::Resolved, caller: &Caller, action: &'static str) -> Self {
+    pub(crate) fn new(
+        parts: Arc<FileTools>,
+        place: sandbox::ResolvedPlace,
+        caller: &Caller,
+        action: &'static str,
+    ) -> Self {
         let open = parts.rules.now(caller, &[action, "read"], place.path().as_str());
         Self { parts, place, open, caller: caller.clone(), action, closed: OnceLock::new() }
     }
@@ -107,7 +112,7 @@ impl Scope {
 
     /// The place at a path that was found, if it still is that place: nothing on the way was moved or
     /// replaced by a link since.
-    pub(crate) fn still(&self, path: &str, kind: Kind) -> Option<sandbox::Resolved> {
+    pub(crate) fn still(&self, path: &str, kind: Kind) -> Option<sandbox::ResolvedPlace> {
         // What is neither file nor directory is a link perhaps, which resolving would follow.
         let found = self.parts.mounts.resolve(path).ok()?;
         (found.path().as_str() == path && found.kind() == Some(kind)).then_some(found)

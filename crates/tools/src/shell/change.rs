@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::env_input::{EnvInput, setting};
-use super::live::Change;
 use super::posture::Posture;
+use super::session_shell::Change;
 use super::view::{EnvView, StateView};
 use super::{ShellTools, accesses, document, unseen, word};
 use crate::executor;

@@ -11,8 +11,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::accesses;
-use super::around::shown;
 use super::change::fits;
+use super::line_surroundings::shown;
 
 /// Names with their values, or null.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -94,10 +94,11 @@ pub(crate) struct WithEnv<T> {
 // A call that brings nothing along. (A doc comment would become part of its schema.)
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub(crate) struct Alone<T>(T);
+#[schemars(rename = "Alone")]
+pub(crate) struct NoVariables<T>(T);
 
 /// An input of a tool that runs something, with or without variables of its own.
-pub(crate) trait Brings {
+pub(crate) trait BringsVariables {
     type Call;
     /// The call itself.
     fn call(&self) -> &Self::Call;
@@ -107,7 +108,7 @@ pub(crate) trait Brings {
     fn into_call(self) -> Self::Call;
 }
 
-impl<T> Brings for Alone<T> {
+impl<T> BringsVariables for NoVariables<T> {
     type Call = T;
 
     fn call(&self) -> &T {
@@ -123,7 +124,7 @@ impl<T> Brings for Alone<T> {
     }
 }
 
-impl<T> Brings for WithEnv<T> {
+impl<T> BringsVariables for WithEnv<T> {
     type Call = T;
 
     fn call(&self) -> &T {

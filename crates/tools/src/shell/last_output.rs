@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portcullis_base::{ArtifactId, Risk, Window, limits};
 use portcullis_contract::{BuildError, Tool, ToolContext, UserText};
-use portcullis_event::fold::EndedCommand;
+use portcullis_event::fold::RecordedCommandEnd;
 use portcullis_pipeline::{ShelfError, ShellSeen};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ fn without_text(output: &Value) -> Value {
 }
 
 impl ShellTools {
-    async fn last_command(&self, seen: &ShellSeen, last: &EndedCommand, context: &ToolContext) -> LastCommand {
+    async fn last_command(&self, seen: &ShellSeen, last: &RecordedCommandEnd, context: &ToolContext) -> LastCommand {
         let command = &last.fact.command;
         let stdout = self.text(seen, last.fact.stdout_ref, command.stdout_preview.as_ref(), context).await;
         let stderr = self.text(seen, last.fact.stderr_ref, command.stderr_preview.as_ref(), context).await;

@@ -12,7 +12,7 @@ use portcullis_sandbox::{Access, Kind};
 use portcullis_secret::SecretText;
 use serde_json::Value;
 
-use super::places::{Places, is_relative, joined};
+use super::places::{LineFolders, is_relative, joined};
 use super::{HOME, ShellTools, program};
 use crate::files::class;
 use crate::search::scope;
@@ -24,7 +24,7 @@ const UNTOLD: &str = "not_told_by_the_line";
 const NO_FOLDER: &str = "the folder, and so the file or script, becomes known only when the line runs";
 
 /// What a line would run with.
-pub(super) struct With<'a> {
+pub(super) struct LineSetup<'a> {
     pub(super) brings: &'a BTreeMap<EnvKey, SecretText>,
     /// In the session's own shell, as it stands.
     pub(super) in_live_shell: bool,
@@ -60,7 +60,7 @@ impl ShellTools {
             }
         };
         let mut untold = resolved.resources.iter().filter(|resource| resource.kind == ResourceKind::Opaque).peekable();
-        let places = Places { mounts: &self.files.mounts, start: cwd, settled: untold.peek().is_none() };
+        let places = LineFolders { mounts: &self.files.mounts, start: cwd, settled: untold.peek().is_none() };
         let names = |program: &str, folder: &Folder| {
             let folder =
                 if is_relative(program) && *folder != Folder::Elsewhere { places.of(folder)? } else { cwd.to_owned() };
@@ -100,7 +100,7 @@ impl ShellTools {
     /// What the words of a line do not tell of what it would run: variables that load code, and a shell in which a word
     /// may mean something else. Such a line is opaque, whatever its words are: no rule about words and no remembered
     /// answer allows it.
-    pub(super) fn untold(&self, caller: &Caller, with: &With<'_>) -> Vec<Resource> {
+    pub(super) fn untold(&self, caller: &Caller, with: &LineSetup<'_>) -> Vec<Resource> {
         let code = self.code_loading(caller, with.in_live_shell, with.brings).into_iter();
         let code = code.map(|(name, reason)| format!("the variable {name} is set: {reason}"));
         let live = with.in_live_shell.then(|| self.live.look(caller.session_id)).flatten();

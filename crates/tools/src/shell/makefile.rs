@@ -1,6 +1,6 @@
 //! The recipe of a makefile that a command would run.
 
-use super::project_script::{LINES, NotKnown, Project, Quoted, cut};
+use super::project_script::{LINES, NotKnown, Project, QuotedScript, cut};
 
 /// The words of `make`, as it reads them.
 #[derive(Default)]
@@ -51,7 +51,7 @@ impl<'w> MakeWords<'w> {
 }
 
 /// The recipes that `make` would run first.
-pub(super) fn recipes(words: &[String], project: &Project<'_>) -> Result<Vec<Quoted>, NotKnown> {
+pub(super) fn recipes(words: &[String], project: &Project<'_>) -> Result<Vec<QuotedScript>, NotKnown> {
     let MakeWords { folders, files, targets } = MakeWords::of(words);
     let folder = project.inside(folders)?;
     let found = match files.as_slice() {
@@ -83,7 +83,7 @@ pub(super) fn recipes(words: &[String], project: &Project<'_>) -> Result<Vec<Quo
     };
     let quoted = targets.iter().map(|target| {
         let name = format!("recipe `{}` of {path}", target.trim());
-        Quoted { name, text: one(target.trim()), whole: text.clone() }
+        QuotedScript { name, text: one(target.trim()), whole: text.clone() }
     });
     Ok(quoted.collect())
 }

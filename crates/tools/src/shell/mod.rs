@@ -1,7 +1,6 @@
 //! The shell tools that start no process (agent-runtime 7.8): what the log knows of a session's shell, and changes of
 //! its folder and environment. What runs in this process comes through [`LiveShell`].
 
-mod around;
 mod carry;
 mod change;
 mod describe;
@@ -10,7 +9,7 @@ mod history;
 mod last_output;
 mod line;
 mod line_input;
-mod live;
+mod line_surroundings;
 mod makefile;
 mod persistent;
 mod places;
@@ -19,6 +18,7 @@ mod program;
 mod programs;
 mod project_script;
 mod run;
+mod session_shell;
 mod view;
 
 use std::collections::BTreeMap;
@@ -33,14 +33,14 @@ use portcullis_pipeline::{ArtifactShelf, ShellBook, ShellError, ShellSeen};
 use serde_json::Value;
 
 pub use carry::{CarryOver, carry_over};
-pub use live::{Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy};
 pub(crate) use persistent::persistent_with_env;
 pub use persistent::{LeftBehind, ShellParts, Shells, persistent_tools, stock_bash};
+pub use session_shell::{Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy};
 
 use crate::files::FileTools;
 use crate::hand::Hand;
 use crate::tool_name;
-pub(crate) use env_input::{Alone, Brings, WithEnv};
+pub(crate) use env_input::{BringsVariables, NoVariables, WithEnv};
 use line_input::LineInput;
 use posture::Posture;
 pub(crate) use view::StateView;
@@ -81,7 +81,7 @@ pub fn shell_tools(parts: ShellTools) -> Result<BTreeMap<ToolName, Tool>, BuildE
 /// # Errors
 /// As [`shell_tools`].
 pub fn run_tools(parts: ShellTools, hand: Hand) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
-    Ok(BTreeMap::from([(tool_name("shell_run"), run::tool::<Alone<LineInput>>(parts, hand)?)]))
+    Ok(BTreeMap::from([(tool_name("shell_run"), run::tool::<NoVariables<LineInput>>(parts, hand)?)]))
 }
 
 /// The same with variables of a call.

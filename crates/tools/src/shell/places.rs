@@ -10,7 +10,7 @@ use super::program::lexical;
 use super::project_script;
 
 /// Where a line starts, and what its folders are seen in.
-pub(super) struct Places<'a> {
+pub(super) struct LineFolders<'a> {
     pub(super) mounts: &'a MountTable,
     /// The canonical virtual path.
     pub(super) start: &'a str,
@@ -18,7 +18,7 @@ pub(super) struct Places<'a> {
     pub(super) settled: bool,
 }
 
-impl Places<'_> {
+impl LineFolders<'_> {
     /// The canonical virtual path of a folder; `None` if it is not known before the line runs which one that is.
     pub(super) fn of(&self, folder: &Folder) -> Option<String> {
         match folder {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::live::{LiveCommand, LiveView};
+use super::session_shell::{LiveCommand, LiveView};
 use super::view::{CommandView, NextStep, StateView, cwd, status_word};
 
 /// What can be used while a command runs.

@@ -9,7 +9,7 @@ use portcullis_command::{self as command, Folder, PlacedCommand};
 use portcullis_contract::Bound;
 use portcullis_sandbox::{self as sandbox, Kind};
 
-use super::places::{Places, is_relative, joined, written};
+use super::places::{LineFolders, is_relative, joined, written};
 
 /// Programs of one line that are looked for; a line with more is shown whole all the same.
 const PROGRAMS: usize = 64;
@@ -21,8 +21,8 @@ const INTERPRETERS: [&str; 24] = [
 ];
 
 /// Where a line would run.
-pub(super) struct From<'a> {
-    pub(super) places: &'a Places<'a>,
+pub(super) struct LookupStart<'a> {
+    pub(super) places: &'a LineFolders<'a>,
     /// The value of `PATH`.
     pub(super) path: &'a str,
 }
@@ -38,7 +38,7 @@ pub(super) struct Programs {
 }
 
 /// The programs that a line names, and the files that it hands to interpreters.
-pub(super) fn bound(placed: &[PlacedCommand], from: &From<'_>) -> Programs {
+pub(super) fn bound(placed: &[PlacedCommand], from: &LookupStart<'_>) -> Programs {
     let (mut known, mut out) = (BTreeSet::new(), Programs::default());
     for PlacedCommand { argv, folder } in placed.iter().filter(|command| command.folder != Folder::Elsewhere) {
         let Some(name) = argv.first().filter(|name| is_literal(name)) else { continue };
@@ -86,7 +86,7 @@ pub(super) fn is_literal(word: &str) -> bool {
 }
 
 /// The place of a program, and what tells it from another.
-fn program(name: &str, cwd: &str, from: &From<'_>) -> Option<(String, String)> {
+fn program(name: &str, cwd: &str, from: &LookupStart<'_>) -> Option<(String, String)> {
     if name.contains('/') {
         return file(&joined(cwd, name), from, true);
     }
@@ -97,7 +97,7 @@ fn program(name: &str, cwd: &str, from: &From<'_>) -> Option<(String, String)> {
 }
 
 /// The first file of the mounts among the words of an interpreter.
-fn script(argv: &[String], cwd: &str, from: &From<'_>) -> Option<(String, String)> {
+fn script(argv: &[String], cwd: &str, from: &LookupStart<'_>) -> Option<(String, String)> {
     let (name, words) = argv.split_first()?;
     let mut words = words.iter().filter(|word| !word.starts_with('-') && is_literal(word));
     if is_interpreter(name) { words.find_map(|word| file(&joined(cwd, word), from, false)) } else { None }
@@ -110,10 +110,10 @@ fn is_interpreter(program: &str) -> bool {
 }
 
 /// A file by its path; outside of the mounts only a program of the machine.
-fn file(place: &str, from: &From<'_>, runs: bool) -> Option<(String, String)> {
+fn file(place: &str, from: &LookupStart<'_>, runs: bool) -> Option<(String, String)> {
     if let Ok(found) = from.places.mounts.resolve(place) {
         let runnable =
-            |found: &sandbox::Resolved| !runs || sandbox::stat(found).is_ok_and(|stat| stat.mode & 0o111 != 0);
+            |found: &sandbox::ResolvedPlace| !runs || sandbox::stat(found).is_ok_and(|stat| stat.mode & 0o111 != 0);
         let found = Some(found).filter(|found| found.kind() == Some(Kind::File) && runnable(found))?;
         return Some((found.path().as_str().to_owned(), sandbox::identity(&found).ok()?));
     }

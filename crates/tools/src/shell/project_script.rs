@@ -13,7 +13,7 @@ pub(super) const LINES: usize = 12;
 
 /// A quoted script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Quoted {
+pub(super) struct QuotedScript {
     /// Such as `scripts.test of /workspace/package.json`.
     pub(super) name: String,
     /// What is shown.
@@ -66,7 +66,7 @@ impl Project<'_> {
 }
 
 /// What a command would run of the project.
-pub(super) fn quoted(argv: &[String], project: &Project<'_>) -> Result<Vec<Quoted>, NotKnown> {
+pub(super) fn quoted(argv: &[String], project: &Project<'_>) -> Result<Vec<QuotedScript>, NotKnown> {
     let Some((program, words)) = argv.split_first() else { return Ok(Vec::new()) };
     match command::base(program) {
         name @ ("npm" | "pnpm" | "yarn" | "bun") => package(name, words, project),
@@ -140,7 +140,7 @@ fn runs_elsewhere(word: &str) -> bool {
     )
 }
 
-fn package(program: &str, words: &[String], project: &Project<'_>) -> Result<Vec<Quoted>, NotKnown> {
+fn package(program: &str, words: &[String], project: &Project<'_>) -> Result<Vec<QuotedScript>, NotKnown> {
     if words.iter().take_while(|word| *word != "--").any(|word| runs_elsewhere(word)) {
         return Err(NotKnown);
     }
@@ -162,9 +162,9 @@ fn package(program: &str, words: &[String], project: &Project<'_>) -> Result<Vec
     let around = named.into_iter().flat_map(|name| [format!("pre{name}"), name.clone(), format!("post{name}")]);
     let scripts = around.filter_map(|name| {
         let text = package.get("scripts")?.get(&name)?.as_str()?.to_owned();
-        Some(Quoted { name: format!("scripts.{name} of {path}"), whole: text.clone(), text })
+        Some(QuotedScript { name: format!("scripts.{name} of {path}"), whole: text.clone(), text })
     });
-    let mut out: Vec<Quoted> = Vec::new();
+    let mut out: Vec<QuotedScript> = Vec::new();
     for one in scripts {
         if !out.contains(&one) {
             out.push(one);
@@ -183,7 +183,12 @@ pub(super) fn cut(shown: Vec<&str>, more: usize) -> String {
 }
 
 /// A recipe of a file in which its name stands at the beginning of a line, before a colon.
-fn recipe(words: &[String], files: &[&str], program: &str, project: &Project<'_>) -> Result<Vec<Quoted>, NotKnown> {
+fn recipe(
+    words: &[String],
+    files: &[&str],
+    program: &str,
+    project: &Project<'_>,
+) -> Result<Vec<QuotedScript>, NotKnown> {
     let (folders, names) = (["-d", "--dir", "--working-directory"], ["-f", "--justfile", "-t", "--taskfile"]);
     let (_, folder) = plain(words, &folders, &names);
     let (words, file) = plain(words, &names, &[folders.as_slice(), &["--set", "--shell"]].concat());
@@ -210,7 +215,7 @@ fn recipe(words: &[String], files: &[&str], program: &str, project: &Project<'_>
     let mut shown = vec![lines[at]];
     shown.extend(body.by_ref().take(LINES));
     let text = cut(shown, body.count());
-    Ok(vec![Quoted { name: format!("{program} recipe `{wanted}` of {path}"), text, whole: lines.join("\n") }])
+    Ok(vec![QuotedScript { name: format!("{program} recipe `{wanted}` of {path}"), text, whole: lines.join("\n") }])
 }
 
 /// Verbs that no alias of cargo can stand for.
@@ -270,7 +275,7 @@ fn cargo_verb(words: &[String]) -> Option<(&str, Option<&str>)> {
 }
 
 /// An alias of cargo.
-fn alias(words: &[String], project: &Project<'_>) -> Result<Vec<Quoted>, NotKnown> {
+fn alias(words: &[String], project: &Project<'_>) -> Result<Vec<QuotedScript>, NotKnown> {
     let Some((verb, folder)) = cargo_verb(words) else { return Ok(Vec::new()) };
     let folder = project.inside(folder)?;
     let files = [".cargo/config.toml", ".cargo/config"];
@@ -286,7 +291,8 @@ fn alias(words: &[String], project: &Project<'_>) -> Result<Vec<Quoted>, NotKnow
         let is = (inside && name == verb) || name.strip_prefix("alias.").is_some_and(|name| name == verb);
         is.then(|| value.trim().to_owned())
     });
-    let quoted = found.map(|text| Quoted { name: format!("alias `{verb}` of {path}"), whole: text.clone(), text });
+    let quoted =
+        found.map(|text| QuotedScript { name: format!("alias `{verb}` of {path}"), whole: text.clone(), text });
     Ok(quoted.into_iter().collect())
 }
 

@@ -17,14 +17,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::around::Would;
-use super::line::{With, one_is_an_answer, streams, without_nul};
+use super::line::{LineSetup, one_is_an_answer, streams, without_nul};
 use super::line_input::{LineInput, ran, semantics};
+use super::line_surroundings::PlannedLine;
 use super::view::StateView;
-use super::{Brings, ShellTools, failed_words, no_shell};
+use super::{BringsVariables, ShellTools, failed_words, no_shell};
 use crate::executor;
 use crate::files::failure;
-use crate::hand::{self, Hand, Ran, Reach};
+use crate::hand::{self, CommandRun, Hand, Reach};
 
 const DESCRIPTION: &str = "Runs one command line in a fresh shell in the sandbox, from the session's folder and with its \
 environment. Nothing of the shell survives, only files. There is no network, and files that may not be read are not \
@@ -53,7 +53,7 @@ struct RunOutput {
 }
 
 /// What runs commands.
-struct Runs {
+struct CommandRunner {
     shell: ShellTools,
     hand: Hand,
 }
@@ -61,9 +61,9 @@ struct Runs {
 /// Over inputs with or without variables of their own.
 pub(crate) fn tool<I>(shell: ShellTools, hand: Hand) -> Result<Tool, BuildError>
 where
-    I: Brings<Call = LineInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    I: BringsVariables<Call = LineInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
 {
-    let parts = Arc::new(Runs { shell, hand });
+    let parts = Arc::new(CommandRunner { shell, hand });
     let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
     Tool::builder::<I, RunOutput>(DESCRIPTION)
         .semantics(semantics(DefaultPolicy::AskPinned))
@@ -81,7 +81,7 @@ where
         })
         .precheck(move |input: Arc<I>, resolved, caller| {
             let prepared = checked.shell.may_run_in(&resolved).map(|prepared| {
-                let mut would = Would::new(&input.call().command, &caller, &resolved);
+                let mut would = PlannedLine::new(&input.call().command, &caller, &resolved);
                 would.brings = input.env().values();
                 Prepared { around: Some(checked.shell.surroundings(&checked.hand, would)), ..prepared }
             });
@@ -99,7 +99,7 @@ where
         .build()
 }
 
-impl Runs {
+impl CommandRunner {
     fn name(
         &self,
         input: &LineInput,
@@ -108,7 +108,7 @@ impl Runs {
     ) -> Result<Resolved, Precondition> {
         without_nul(&input.command)?;
         let mut resolved = self.shell.folder_of(input.cwd.as_deref(), caller)?;
-        resolved.resources.extend(self.shell.untold(caller, &With { brings, in_live_shell: false }));
+        resolved.resources.extend(self.shell.untold(caller, &LineSetup { brings, in_live_shell: false }));
         Ok(resolved)
     }
 
@@ -169,18 +169,18 @@ impl Runs {
     }
 }
 
-fn millis(ran: &Ran) -> u64 {
+fn millis(ran: &CommandRun) -> u64 {
     u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn exit(ran: &Ran) -> (Option<i32>, Option<i32>) {
+fn exit(ran: &CommandRun) -> (Option<i32>, Option<i32>) {
     match ran.ended.exit {
         Exit::Code(code) => (Some(code), None),
         Exit::Signal(signal) => (None, Some(signal)),
     }
 }
 
-fn ended_words(ran: &Ran) -> String {
+fn ended_words(ran: &CommandRun) -> String {
     let how = match ran.ended.exit {
         Exit::Code(code) => failed_words(code),
         Exit::Signal(signal) => format!("the command was ended by signal {signal}"),
@@ -192,7 +192,7 @@ fn ended_words(ran: &Ran) -> String {
 }
 
 /// The command as the session remembers it.
-fn finished(command_id: CommandId, line: &str, cwd: &VirtualPath, ran: &Ran) -> ShellFact {
+fn finished(command_id: CommandId, line: &str, cwd: &VirtualPath, ran: &CommandRun) -> ShellFact {
     ShellFact::Finished(Box::new(EndedCommand {
         command_id,
         command: "shell".to_owned(),

@@ -2,7 +2,7 @@
 //! values (H12).
 
 use portcullis_base::Timestamp;
-use portcullis_event::fold::{EndedCommand, PersistentShell, Shell, ShellStatus};
+use portcullis_event::fold::{PersistentShell, RecordedCommandEnd, Shell, ShellStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -101,7 +101,7 @@ pub(crate) struct CommandView {
 }
 
 impl CommandView {
-    pub(super) fn of(ended: &EndedCommand) -> Self {
+    pub(super) fn of(ended: &RecordedCommandEnd) -> Self {
         let command = &ended.fact.command;
         let shown = |preview: &Option<String>| preview.clone().filter(|text| !text.trim().is_empty());
         Self {

@@ -3,7 +3,7 @@
 
 use portcullis_base::{Effect, EffectSet, Risk, RiskSet, SideEffect};
 use portcullis_contract::{BuildError, Concurrency, DefaultPolicy, Interrupt, Semantics, Tool, ToolFailure};
-use portcullis_pipeline::{Standing, TaskBook};
+use portcullis_pipeline::{TaskBook, TaskStanding};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -44,7 +44,7 @@ pub(super) fn tool(book: TaskBook) -> Result<Tool, BuildError> {
                 let session = context.caller().session_id;
                 let before = book.look(session, id).await.map_err(unseen)?;
                 let view = TaskView::of(book.cancel(session, id).await.map_err(unseen)?, None);
-                if matches!(before.standing, Standing::Running(_)) && view.state == State::Cancelled {
+                if matches!(before.standing, TaskStanding::Running(_)) && view.state == State::Cancelled {
                     context.did(SideEffect {
                         kind: "task_cancelled".to_owned(),
                         target: id.to_string(),

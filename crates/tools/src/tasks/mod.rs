@@ -2,7 +2,7 @@
 
 mod cancel;
 mod output;
-mod so_far;
+mod running_output;
 mod view;
 mod wait;
 

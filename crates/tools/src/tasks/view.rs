@@ -2,12 +2,12 @@
 
 use portcullis_contract::{Content, ToolContext, UserText};
 use portcullis_event::facts::{Exit, TaskCompleted};
-use portcullis_pipeline::{SoFar, Standing, TaskSeen};
+use portcullis_pipeline::{SoFar, TaskSeen, TaskStanding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::so_far;
+use super::running_output;
 
 /// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,7 +77,7 @@ pub(super) struct TaskView {
 
 /// Says what the end of a task warned of: nobody was there to hear it.
 pub(super) fn tell_warnings(seen: &TaskSeen, context: &ToolContext) {
-    if let Standing::Ended(end) = &seen.standing {
+    if let TaskStanding::Ended(end) = &seen.standing {
         end.warnings.iter().for_each(|warning| context.warn(warning));
     }
 }
@@ -99,9 +99,9 @@ impl TaskView {
             text: None,
         };
         match seen.standing {
-            Standing::Running(streams) => blank.running(&streams, range),
-            Standing::Ended(end) => blank.ended(*end, range),
-            Standing::Lost => Self {
+            TaskStanding::Running(streams) => blank.running(&streams, range),
+            TaskStanding::Ended(end) => blank.ended(*end, range),
+            TaskStanding::Lost => Self {
                 summary: Some("no process works on it any more, and how it ended is not known".to_owned()),
                 ..blank
             },
@@ -110,7 +110,7 @@ impl TaskView {
 
     fn running(self, streams: &[SoFar], range: Option<(u64, u64)>) -> Self {
         let shown = streams.iter().map(|stream| StreamView { name: stream.name.clone(), bytes: stream.kept_bytes });
-        let text = so_far::text(streams, range);
+        let text = running_output::text(streams, range);
         Self { state: State::Running, streams: shown.collect(), text: Some(text), ..self }
     }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use portcullis::{Answer, CallOutcome, Reply};
+use portcullis::{AskAnswer, CallOutcome, Reply};
 use portcullis_base::{Code, IsolationLevel, Reason};
 use portcullis_event::Observed;
 use serde_json::json;
@@ -146,7 +146,7 @@ async fn check38_what_rules_ask_about_no_stage_comes_upon_unasked() {
     let input = json!({"command": "cat private/x.txt"}).to_string();
     let asked = world.runtime.call(world.session, "bash", &input).await.expect("called");
     let CallOutcome::Waiting(ask) = asked else { panic!("it was not asked about") };
-    world.runtime.reply(ask, Answer::by("ada", Reply::AllowOnce)).await.expect("answered");
+    world.runtime.reply(ask, AskAnswer::by("ada", Reply::AllowOnce)).await.expect("answered");
     world.runtime.attend(world.session).await.expect("attended");
     let seen = world.call("shell_read_last_output", json!({})).await;
     assert!(shows(&seen), "a person said yes to this call: {:?}", seen.structured);

@@ -8,10 +8,10 @@ use super::calls::{Calls, Entry, Function};
 use super::details::ReasoningDetails;
 use super::text_calls;
 use super::think::Splitter;
-use crate::http::{Enough, Fault, Flow, Reader, Said};
+use crate::http::{Fault, Flow, ProviderMessage, Reader, StreamEnd};
 use crate::openai::{InputDetails, usage};
 use crate::wire::{self, Ids, Origin};
-use crate::{Answer, AnswerPart, Delta, Failure, Heard, Stop};
+use crate::{Answer, AnswerPart, Delta, DeltaSink, Failure, Stop};
 
 /// The field of an opaque part with thinking that stood in the text. It is kept and not sent again: the makers of such
 /// models ask for histories without it.
@@ -42,7 +42,7 @@ pub(super) struct ChatReader {
     finish: Option<String>,
     /// What was said since the end was told, or together with it.
     said_at_end: bool,
-    usage: Option<Counted>,
+    usage: Option<CompletionUsage>,
     /// The server was asked to count, and has not shown that it does not.
     counts_expected: bool,
     /// `[DONE]`, or the whole document.
@@ -54,7 +54,7 @@ struct Chunk<'a> {
     #[serde(borrow, default)]
     choices: Option<Vec<Choice<'a>>>,
     #[serde(default, deserialize_with = "wire::lenient")]
-    usage: Option<Counted>,
+    usage: Option<CompletionUsage>,
     error: Option<Value>,
 }
 
@@ -100,7 +100,7 @@ impl Turn<'_> {
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct Counted {
+struct CompletionUsage {
     #[serde(default, deserialize_with = "wire::lenient_count")]
     prompt_tokens: Option<u64>,
     #[serde(default, deserialize_with = "wire::lenient_count")]
@@ -136,9 +136,9 @@ impl ChatReader {
         Self { counts_expected, ..self }
     }
 
-    fn take(&mut self, chunk: Chunk<'_>, heard: Heard<'_>) -> Result<(), Fault> {
+    fn take(&mut self, chunk: Chunk<'_>, heard: DeltaSink<'_>) -> Result<(), Fault> {
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(Said::of_value(serde_json::json!({ "error": error })).fault(None));
+            return Err(ProviderMessage::of_value(serde_json::json!({ "error": error })).fault(None));
         }
         self.usage = chunk.usage.or(self.usage);
         for choice in chunk.choices.unwrap_or_default() {
@@ -158,7 +158,7 @@ impl ChatReader {
         Ok(())
     }
 
-    fn hear(&mut self, said: Turn<'_>, streamed: bool, heard: Heard<'_>) {
+    fn hear(&mut self, said: Turn<'_>, streamed: bool, heard: DeltaSink<'_>) {
         self.think(0, said.reasoning_content.as_deref().unwrap_or_default(), heard);
         self.think(1, said.reasoning.as_ref().and_then(Value::as_str).unwrap_or_default(), heard);
         if let Some(details) = said.reasoning_details {
@@ -178,7 +178,7 @@ impl ChatReader {
         }
     }
 
-    fn think(&mut self, field: usize, text: &str, heard: Heard<'_>) {
+    fn think(&mut self, field: usize, text: &str, heard: DeltaSink<'_>) {
         if !text.is_empty() {
             if self.reasoning[1 - field].is_empty() {
                 heard(Delta::Thinking(text));
@@ -188,7 +188,7 @@ impl ChatReader {
     }
 
     /// Content as a list of parts.
-    fn piece(&mut self, piece: &Value, heard: Heard<'_>) {
+    fn piece(&mut self, piece: &Value, heard: DeltaSink<'_>) {
         if let Some(text) = piece.get("text").and_then(Value::as_str) {
             self.content.take(text, heard);
         }
@@ -199,7 +199,7 @@ impl ChatReader {
 }
 
 impl Reader for ChatReader {
-    fn event(&mut self, _name: Option<&str>, data: &str, heard: Heard<'_>) -> Result<Flow, Fault> {
+    fn event(&mut self, _name: Option<&str>, data: &str, heard: DeltaSink<'_>) -> Result<Flow, Fault> {
         if data.trim() == "[DONE]" {
             self.done = true;
             return Ok(Flow::Done);
@@ -214,7 +214,7 @@ impl Reader for ChatReader {
         Ok(Flow::More)
     }
 
-    fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault> {
+    fn whole(&mut self, body: &str, heard: DeltaSink<'_>) -> Result<(), Fault> {
         let chunk: Chunk<'_> = serde_json::from_str(body).map_err(bad)?;
         if chunk.error.is_none() && chunk.choices.as_ref().is_none_or(Vec::is_empty) {
             return Err(Fault::invalid("the answer has no choices"));
@@ -224,12 +224,12 @@ impl Reader for ChatReader {
         Ok(())
     }
 
-    fn enough(&self) -> Enough {
+    fn enough(&self) -> StreamEnd {
         match (&self.finish, self.said_at_end) {
-            (None, _) => Enough::No,
-            (Some(_), true) => Enough::Perhaps,
-            (Some(_), false) if self.counts_expected && self.usage.is_none() => Enough::ButCounts,
-            (Some(_), false) => Enough::Yes,
+            (None, _) => StreamEnd::No,
+            (Some(_), true) => StreamEnd::Perhaps,
+            (Some(_), false) if self.counts_expected && self.usage.is_none() => StreamEnd::ButCounts,
+            (Some(_), false) => StreamEnd::Yes,
         }
     }
 

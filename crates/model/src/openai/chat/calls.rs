@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::wire;
-use crate::{Call, Delta, Heard};
+use crate::{Call, Delta, DeltaSink};
 
 /// One entry of `tool_calls`.
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ pub(super) struct Function<'a> {
 }
 
 #[derive(Debug)]
-struct Growing {
+struct GrowingCall {
     index: Option<u64>,
     call: Call,
     extra: Option<String>,
@@ -44,12 +44,12 @@ struct Growing {
 
 /// The calls so far.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Vec<Growing>);
+pub(super) struct Calls(Vec<GrowingCall>);
 
 impl Calls {
     /// Takes a piece in. `index` should tell which call it belongs to; servers that give all calls of an answer the same
     /// one, or none, are understood by id, name, and whether the call before is complete.
-    pub fn take(&mut self, entry: Entry<'_>, tools: &[String], heard: Heard<'_>) {
+    pub fn take(&mut self, entry: Entry<'_>, tools: &[String], heard: DeltaSink<'_>) {
         let id = entry.id.unwrap_or_default();
         let (name, arguments) = match entry.function {
             Some(function) => (function.name.unwrap_or_default(), function.arguments.map(wire::arguments_text)),
@@ -61,7 +61,7 @@ impl Calls {
             None => {
                 heard(Delta::Call { name: &name });
                 let call = Call { id: String::new(), name: String::new(), arguments: String::new() };
-                self.0.push(Growing { index: entry.index, call, extra: None });
+                self.0.push(GrowingCall { index: entry.index, call, extra: None });
                 // Invariant: it was pushed in the line above.
                 self.0.last_mut().expect("a call")
             }
@@ -87,7 +87,7 @@ impl Calls {
 
     /// Which call a piece belongs to; `None`: a new one.
     fn place(&self, index: Option<u64>, (id, name): (&str, &str), tools: &[String]) -> Option<usize> {
-        let at_index = |growing: &Growing| growing.index == index;
+        let at_index = |growing: &GrowingCall| growing.index == index;
         let by_id = self.0.iter().rposition(|growing| at_index(growing) && !id.is_empty() && growing.call.id == id);
         match by_id.or_else(|| self.0.iter().rposition(at_index)) {
             Some(at) => self.0[at].goes_on(id, name, tools).then_some(at),
@@ -107,7 +107,7 @@ impl Calls {
     }
 }
 
-impl Growing {
+impl GrowingCall {
     /// Whether a piece with this id and this name is more of this call, and not the next one at the same index.
     fn goes_on(&self, id: &str, name: &str, tools: &[String]) -> bool {
         let call = &self.call;

@@ -13,7 +13,7 @@ use self::request::Limit;
 use super::dialect;
 use crate::http::Reader;
 use crate::protocol::{Endpoint, Protocol, Quirk, Quirks, Style};
-use crate::wire::{Body, Dialect, Ids, NO_ANSWER, Origin, Sending};
+use crate::wire::{Body, Dialect, Ids, MediaSending, NO_ANSWER, Origin};
 use crate::{Failure, Message, ModelError, Request};
 
 pub(crate) const ENDPOINT: Endpoint = Endpoint {
@@ -52,7 +52,7 @@ impl Protocol for Chat {
         self.openai
     }
 
-    fn rendering(&self, media: Sending, quirks: Quirks) -> String {
+    fn rendering(&self, media: MediaSending, quirks: Quirks) -> String {
         let word = |quirk, word| if quirks.has(quirk) { word } else { "" };
         format!("{}{}{}", media.word(), word(STRICT, ", strict"), word(NINE, ", nine"))
     }

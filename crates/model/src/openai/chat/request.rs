@@ -9,7 +9,7 @@ use super::answer::{EXTRA, SENT_BACK};
 use super::{NINE, STRICT, no_answer};
 use crate::openai::{LONGEST_NAME, TAKES, data_url};
 use crate::protocol::Style;
-use crate::wire::{self, FAILED, Fields, NO_MESSAGE, NO_OUTPUT, Shown, Takes};
+use crate::wire::{self, FAILED, Fields, MediaForm, MediaLimits, NO_MESSAGE, NO_OUTPUT};
 use crate::{AnswerPart, Media, Message, ResultPart, ToolResult, ToolSpec, UserPart};
 
 /// What the length of an answer is limited by: OpenAI's newer models take only the one, many other servers only the other.
@@ -66,19 +66,19 @@ pub(super) fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
                         let id = call_id(&result.call_id, style);
                         push(&json!({"role": "tool", "tool_call_id": id, "content": text}), out);
                     }
-                    UserPart::Text(text) => content.push(Piece::Text { text: Cow::Borrowed(text) }),
+                    UserPart::Text(text) => content.push(ChatContentPart::Text { text: Cow::Borrowed(text) }),
                     UserPart::Media(media) => content.push(piece(media, takes)),
                 }
             }
-            content.retain(|piece| !matches!(piece, Piece::Text { text } if text.trim().is_empty()));
+            content.retain(|piece| !matches!(piece, ChatContentPart::Text { text } if text.trim().is_empty()));
             let results = !out.is_empty();
             if content.is_empty() && !results {
-                content.push(Piece::Text { text: Cow::Borrowed(NO_MESSAGE) });
+                content.push(ChatContentPart::Text { text: Cow::Borrowed(NO_MESSAGE) });
             }
             if style.quirks.has(STRICT) && results && !content.is_empty() {
                 push(&no_answer(), out);
             }
-            let texts: Option<Vec<&str>> = content.iter().map(Piece::as_text).collect();
+            let texts: Option<Vec<&str>> = content.iter().map(ChatContentPart::as_text).collect();
             match texts {
                 Some(texts) if texts.is_empty() => {}
                 // A plain string is what every server takes.
@@ -141,13 +141,13 @@ fn assistant(parts: &[AnswerPart], style: &Style, out: &mut Vec<u8>) {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Piece<'a> {
+enum ChatContentPart<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: Value },
     File { file: Value },
 }
 
-impl Piece<'_> {
+impl ChatContentPart<'_> {
     fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } => Some(text),
@@ -156,29 +156,31 @@ impl Piece<'_> {
     }
 }
 
-fn piece<'a>(media: &'a Media, takes: &Takes) -> Piece<'a> {
+fn piece<'a>(media: &'a Media, takes: &MediaLimits) -> ChatContentPart<'a> {
     match takes.show(media) {
-        Shown::Image { mime, base64 } => Piece::ImageUrl { image_url: json!({"url": data_url(mime, &base64)}) },
-        Shown::Pdf { base64 } => {
-            let data = data_url("application/pdf", &base64);
-            Piece::File { file: json!({"filename": "document.pdf", "file_data": data}) }
+        MediaForm::Image { mime, base64 } => {
+            ChatContentPart::ImageUrl { image_url: json!({"url": data_url(mime, &base64)}) }
         }
-        Shown::LeftOut(text) => Piece::Text { text: Cow::Owned(text) },
+        MediaForm::Pdf { base64 } => {
+            let data = data_url("application/pdf", &base64);
+            ChatContentPart::File { file: json!({"filename": "document.pdf", "file_data": data}) }
+        }
+        MediaForm::LeftOut(text) => ChatContentPart::Text { text: Cow::Owned(text) },
     }
 }
 
 /// The text of a result. Media it holds is put after all results, and the text says so.
-fn result_text<'a>(result: &'a ToolResult, takes: &Takes, after: &mut Vec<Piece<'a>>) -> String {
+fn result_text<'a>(result: &'a ToolResult, takes: &MediaLimits, after: &mut Vec<ChatContentPart<'a>>) -> String {
     let mut texts: Vec<Cow<'_, str>> = Vec::new();
     for part in &result.parts {
         match part {
             ResultPart::Text(text) => texts.push(Cow::Borrowed(text)),
             ResultPart::Media(media) => match piece(media, takes) {
-                Piece::Text { text } => texts.push(text),
+                ChatContentPart::Text { text } => texts.push(text),
                 shown => {
                     texts.push(Cow::Borrowed("[shown in the next message]"));
                     let from = format!("[from the result of {} ({})]", result.name, result.call_id);
-                    after.push(Piece::Text { text: Cow::Owned(from) });
+                    after.push(ChatContentPart::Text { text: Cow::Owned(from) });
                     after.push(shown);
                 }
             },

@@ -1,6 +1,6 @@
 //! Thinking that stands in the text: `<think>…</think>` at its beginning.
 
-use crate::{Delta, Heard};
+use crate::{Delta, DeltaSink};
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
@@ -26,7 +26,7 @@ enum State {
 }
 
 impl Splitter {
-    pub fn take(&mut self, piece: &str, heard: Heard<'_>) {
+    pub fn take(&mut self, piece: &str, heard: DeltaSink<'_>) {
         self.held.push_str(piece);
         loop {
             match self.state {
@@ -72,7 +72,7 @@ impl Splitter {
     }
 
     /// Thinking and text. Nothing more comes.
-    pub fn finish(mut self, heard: Heard<'_>) -> (String, String) {
+    pub fn finish(mut self, heard: DeltaSink<'_>) -> (String, String) {
         match self.state {
             State::Thinking => self.think(heard),
             State::Start | State::Text => self.say(heard),
@@ -87,7 +87,7 @@ impl Splitter {
         (self.thinking, self.text)
     }
 
-    fn think(&mut self, heard: Heard<'_>) {
+    fn think(&mut self, heard: DeltaSink<'_>) {
         if !self.held.is_empty() {
             heard(Delta::Thinking(&self.held));
             self.thinking.push_str(&self.held);
@@ -95,7 +95,7 @@ impl Splitter {
         }
     }
 
-    fn say(&mut self, heard: Heard<'_>) {
+    fn say(&mut self, heard: DeltaSink<'_>) {
         if !self.held.is_empty() {
             heard(Delta::Text(&self.held));
             self.text.push_str(&self.held);

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::http::{Fault, Flow, Reader, Said};
+use crate::http::{Fault, Flow, ProviderMessage, Reader};
 use crate::openai::{InputDetails, usage};
 use crate::wire::{self, Fields, Ids, Origin};
-use crate::{Answer, AnswerPart, Call, Delta, Failure, Heard, Stop};
+use crate::{Answer, AnswerPart, Call, Delta, DeltaSink, Failure, Stop};
 
 /// The field of an opaque part that says which phase the text after it belongs to: newer models want it back.
 pub(super) const PHASE: &str = "phase_of_next_text";
@@ -22,44 +22,44 @@ pub(super) struct ResponsesReader {
     ids: Ids,
     /// Finished items by their place.
     items: BTreeMap<u64, Box<RawValue>>,
-    told: Told,
+    told: StreamedText,
     /// Calls that were heard of and are not whole yet.
     announced: usize,
     /// An item came without its place.
     unplaced: bool,
-    end: Option<End>,
+    end: Option<ResponseEnd>,
 }
 
 /// Text as it was heard on the way. It comes in pieces, as a part, in an item and in the response at the end, and some
 /// servers leave some of these out: whatever says more than was heard is heard from there on. The order tells what is
 /// meant, not the numbers: not all servers give them.
 #[derive(Debug, Default)]
-struct Told {
+struct StreamedText {
     text: String,
     /// Where the text begins that is of no whole part, and of no whole item.
     part: usize,
     item: usize,
 }
 
-impl Told {
-    fn piece(&mut self, text: &str, heard: Heard<'_>) {
+impl StreamedText {
+    fn piece(&mut self, text: &str, heard: DeltaSink<'_>) {
         if !text.is_empty() {
             self.text.push_str(text);
             heard(Delta::Text(text));
         }
     }
 
-    fn part(&mut self, text: &str, heard: Heard<'_>) {
+    fn part(&mut self, text: &str, heard: DeltaSink<'_>) {
         self.part = self.whole(self.part, text, heard);
     }
 
-    fn item(&mut self, text: &str, heard: Heard<'_>) {
+    fn item(&mut self, text: &str, heard: DeltaSink<'_>) {
         self.item = self.whole(self.item, text, heard);
         self.part = self.part.max(self.item);
     }
 
     /// Hears what is left of a text that begins here. Where it ends.
-    fn whole(&mut self, begin: usize, text: &str, heard: Heard<'_>) -> usize {
+    fn whole(&mut self, begin: usize, text: &str, heard: DeltaSink<'_>) -> usize {
         let so_far = &self.text[begin..];
         if let Some(rest) = so_far.strip_prefix(text) {
             // A blank that the whole leaves out is no beginning of the next.
@@ -74,10 +74,10 @@ impl Told {
 }
 
 #[derive(Debug, Default)]
-struct End {
+struct ResponseEnd {
     status: String,
     reason: Option<String>,
-    usage: Option<Counted>,
+    usage: Option<ResponseUsage>,
 }
 
 #[derive(Deserialize)]
@@ -102,19 +102,19 @@ struct Response<'a> {
     #[serde(borrow)]
     output: Option<Vec<&'a RawValue>>,
     #[serde(default, deserialize_with = "wire::lenient")]
-    incomplete_details: Option<Why>,
+    incomplete_details: Option<IncompleteDetails>,
     error: Option<Value>,
     #[serde(default, deserialize_with = "wire::lenient")]
-    usage: Option<Counted>,
+    usage: Option<ResponseUsage>,
 }
 
 #[derive(Deserialize)]
-struct Why {
+struct IncompleteDetails {
     reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct Counted {
+struct ResponseUsage {
     #[serde(default, deserialize_with = "wire::lenient_count")]
     input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "wire::lenient_count")]
@@ -137,14 +137,22 @@ struct Item {
 
 impl ResponsesReader {
     pub fn new(origin: Origin, ids: Ids) -> Self {
-        Self { origin, ids, items: BTreeMap::new(), told: Told::default(), announced: 0, unplaced: false, end: None }
+        Self {
+            origin,
+            ids,
+            items: BTreeMap::new(),
+            told: StreamedText::default(),
+            announced: 0,
+            unplaced: false,
+            end: None,
+        }
     }
 
     /// The response at its end. Items that no event brought are taken from it; their places.
     fn end(&mut self, response: &str) -> Result<Vec<u64>, Fault> {
         let response: Response<'_> = serde_json::from_str(response).map_err(bad)?;
         if let Some(error) = response.error.filter(|error| !error.is_null()) {
-            return Err(Said::of_value(serde_json::json!({ "error": error })).fault(None));
+            return Err(ProviderMessage::of_value(serde_json::json!({ "error": error })).fault(None));
         }
         let mut new = Vec::new();
         // Whose items have no places cannot be told which of these came before: a call must not run twice.
@@ -155,7 +163,7 @@ impl ResponsesReader {
                 new.push(place);
             }
         }
-        self.end = Some(End {
+        self.end = Some(ResponseEnd {
             status: response.status.unwrap_or_default(),
             reason: response.incomplete_details.and_then(|why| why.reason),
             usage: response.usage,
@@ -164,7 +172,7 @@ impl ResponsesReader {
     }
 
     /// Hears what an item says that was not heard yet.
-    fn hear(&mut self, place: u64, heard: Heard<'_>) -> Result<(), Fault> {
+    fn hear(&mut self, place: u64, heard: DeltaSink<'_>) -> Result<(), Fault> {
         let Some(item) = self.items.get(&place) else { return Ok(()) };
         for part in parts(item, &self.origin).map_err(bad)?.0 {
             match &part {
@@ -179,7 +187,7 @@ impl ResponsesReader {
 }
 
 impl Reader for ResponsesReader {
-    fn event(&mut self, _name: Option<&str>, data: &str, heard: Heard<'_>) -> Result<Flow, Fault> {
+    fn event(&mut self, _name: Option<&str>, data: &str, heard: DeltaSink<'_>) -> Result<Flow, Fault> {
         if data.trim() == "[DONE]" {
             return Ok(Flow::Done);
         }
@@ -223,13 +231,13 @@ impl Reader for ResponsesReader {
                 new.into_iter().try_for_each(|place| self.hear(place, heard))?;
                 return Ok(Flow::Done);
             }
-            "error" => return Err(Said::of_body(data).fault(None)),
+            "error" => return Err(ProviderMessage::of_body(data).fault(None)),
             _ => {}
         }
         Ok(Flow::More)
     }
 
-    fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault> {
+    fn whole(&mut self, body: &str, heard: DeltaSink<'_>) -> Result<(), Fault> {
         let new = self.end(body)?;
         if self.end.as_ref().is_none_or(|end| end.status.is_empty()) {
             return Err(Fault::invalid("the answer is no response"));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::answer::PHASE;
 use crate::openai::{LONGEST_NAME, TAKES, data_url};
 use crate::protocol::Style;
-use crate::wire::{self, Body, FAILED, Fields, NO_MESSAGE, NO_OUTPUT, Origin, Shown, Takes, push_element};
+use crate::wire::{self, Body, FAILED, Fields, MediaForm, MediaLimits, NO_MESSAGE, NO_OUTPUT, Origin, push_element};
 use crate::{AnswerPart, Media, Message, Opaque, Request, ResultPart, ToolResult, UserPart};
 
 /// All but the messages.
@@ -60,15 +60,15 @@ pub(super) fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
             for part in parts {
                 let part = match part {
                     AnswerPart::Opaque(opaque) => match own(opaque, &style.origin) {
-                        Some(Own::Phase(of_next)) => {
+                        Some(ResponsesItem::Phase(of_next)) => {
                             phase = Some(of_next);
                             continue;
                         }
-                        Some(Own::Reasoning(raw)) => {
+                        Some(ResponsesItem::Reasoning(raw)) => {
                             led_here.push(raw);
                             continue;
                         }
-                        Some(Own::Item(raw)) => raw.to_owned(),
+                        Some(ResponsesItem::Item(raw)) => raw.to_owned(),
                         None => continue,
                     },
                     AnswerPart::Text(text) if text.is_empty() => continue,
@@ -99,27 +99,27 @@ pub(super) fn said(text: &str, phase: Option<String>) -> Value {
 }
 
 /// What an opaque part is.
-enum Own<'a> {
+enum ResponsesItem<'a> {
     /// The phase of the text that follows.
     Phase(String),
     Reasoning(&'a str),
     Item(&'a str),
 }
 
-fn own<'a>(opaque: &'a Opaque, origin: &Origin) -> Option<Own<'a>> {
+fn own<'a>(opaque: &'a Opaque, origin: &Origin) -> Option<ResponsesItem<'a>> {
     let raw = origin.own(opaque)?.get();
     let fields = Fields::of(raw).ok()?;
     if let Some(phase) = fields.text(PHASE) {
-        return Some(Own::Phase(phase));
+        return Some(ResponsesItem::Phase(phase));
     }
     if fields.text("type").as_deref() != Some("reasoning") {
-        return Some(Own::Item(raw));
+        return Some(ResponsesItem::Item(raw));
     }
     // Without its content a reasoning item is only a name, and nothing is stored under it.
-    fields.text("encrypted_content").filter(|content| !content.is_empty()).map(|_| Own::Reasoning(raw))
+    fields.text("encrypted_content").filter(|content| !content.is_empty()).map(|_| ResponsesItem::Reasoning(raw))
 }
 
-fn output(result: &ToolResult, takes: &Takes) -> Value {
+fn output(result: &ToolResult, takes: &MediaLimits) -> Value {
     let call_id = wire::wire_id(&result.call_id);
     let texts: Option<Vec<&str>> = result.parts.iter().map(as_text).collect();
     let output = match texts {
@@ -151,16 +151,16 @@ fn input_text(text: &str) -> Value {
     json!({"type": "input_text", "text": text})
 }
 
-fn media_part(media: &Media, takes: &Takes) -> Value {
+fn media_part(media: &Media, takes: &MediaLimits) -> Value {
     match takes.show(media) {
-        Shown::Image { mime, base64 } => {
+        MediaForm::Image { mime, base64 } => {
             json!({"type": "input_image", "detail": "auto", "image_url": data_url(mime, &base64)})
         }
-        Shown::Pdf { base64 } => {
+        MediaForm::Pdf { base64 } => {
             let data = data_url("application/pdf", &base64);
             json!({"type": "input_file", "filename": "document.pdf", "file_data": data})
         }
-        Shown::LeftOut(text) => input_text(&text),
+        MediaForm::LeftOut(text) => input_text(&text),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_base::{ManualClock, Timestamp};
-use portcullis_model::{Catalog, Failure, ModelError, ModelSettings};
+use portcullis_model::{Catalog, Failure, ModelError, ModelSetting, ModelSettings};
 
 use crate::providers::fake::{Fake, KEY, Reply, ask, said, tls};
 
@@ -69,8 +69,9 @@ fn what_is_no_name_or_no_provider_is_refused_with_the_nearest() {
     let error = refused("antropic/claude-sonnet-5", KEYS);
     assert!(error.message.contains("did you mean `anthropic`?"), "{error}");
     assert!(refused("open-ai/x", KEYS).message.contains("did you mean `openai`?"));
-    let local = refused("ollama/qwen", KEYS).message;
-    assert!(local.contains("did you mean `openai-chat`?") && local.contains("--base-url URL"), "{local}");
+    let local = refused("ollama/qwen", KEYS);
+    assert!(local.message.contains("did you mean `openai-chat`?"), "{local}");
+    assert_eq!(local.setting, Some(ModelSetting::Server));
     let strange = refused("zzzzzzzz/x", KEYS).message;
     assert!(!strange.contains("did you mean") && strange.contains("Known: anthropic"), "{strange}");
 }
@@ -119,7 +120,8 @@ async fn without_a_name_the_first_that_is_configured_is_taken_and_told() {
     let none = environment(&[]);
     let error = Catalog::new(settings(), &none).first().await.err().expect("none is configured");
     assert_eq!(error.failure, Failure::Config);
-    for word in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "--base-url", "portcullis demo"] {
+    assert_eq!(error.setting, Some(ModelSetting::ModelOrServer));
+    for word in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "PROVIDER/MODEL", "address of a server"] {
         assert!(error.message.contains(word), "{error}");
     }
 }
@@ -137,11 +139,12 @@ async fn an_address_without_a_model_takes_the_first_that_the_server_lists() {
     let first = catalog.first().await.expect("the first");
     assert_eq!(
         (first.model.name().to_string().as_str(), first.because.as_str()),
-        ("openai-chat/qwen3:8b", "--base-url is given")
+        ("openai-chat/qwen3:8b", "its address is given")
     );
     assert_eq!(catalog.choices("openai-chat").await.expect("a list"), ["qwen3:8b", "llama3.3:latest"]);
     let error = catalog.first().await.err().expect("an empty list");
-    assert!(error.message.contains("--model"), "{error}");
+    assert!(error.message.contains("name it"), "{error}");
+    assert_eq!(error.setting, Some(ModelSetting::Model));
     for seen in fake.seen() {
         assert_eq!(seen.path, "/v1/models");
         assert!(!format!("{:?}", seen.headers).contains(KEY));

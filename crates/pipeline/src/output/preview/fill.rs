@@ -6,7 +6,7 @@ use std::ops::Range;
 use portcullis_base::limits::LINE_CHARS;
 use portcullis_contract::{Anchor, Strategy};
 
-use super::pieces::{Cost, Fit, Kept, inline_marker_len};
+use super::pieces::{Cost, KeptSlices, SliceFit, inline_marker_len};
 use super::scan;
 use super::source::{prefix, suffix};
 
@@ -23,7 +23,7 @@ const LINE_BYTES: u64 = 4 * LINE_CHARS as u64;
 const SHORTENINGS: usize = 4;
 
 /// Keeps what the strategy asks for, most important first.
-pub(super) fn fill(kept: &mut Kept<'_>, strategy: Strategy, anchors: Option<&[Anchor]>) -> io::Result<()> {
+pub(super) fn fill(kept: &mut KeptSlices<'_>, strategy: Strategy, anchors: Option<&[Anchor]>) -> io::Result<()> {
     let mut filler = Filler { head_at: 0, tail_at: kept.source.len(), kept };
     match strategy {
         Strategy::Head => filler.head(filler.kept.all()),
@@ -51,7 +51,7 @@ pub(super) fn fill(kept: &mut Kept<'_>, strategy: Strategy, anchors: Option<&[An
 }
 
 struct Filler<'k, 'a> {
-    kept: &'k mut Kept<'a>,
+    kept: &'k mut KeptSlices<'a>,
     /// Every line before this is kept, as far as lines are.
     head_at: u64,
     /// Every line from here on is kept, as far as lines are.
@@ -172,7 +172,7 @@ impl Filler<'_, '_> {
             None => [line.clone(), line.end..line.end],
             Some(cut) => [line.start..cut, self.kept.text_end(line)..line.end],
         };
-        Ok(self.kept.keep(&slices, cap)? == Fit::Kept)
+        Ok(self.kept.keep(&slices, cap)? == SliceFit::Kept)
     }
 
     /// As `line`, but of a last line that is too long its end: a progress bar ends with its result.
@@ -185,7 +185,7 @@ impl Filler<'_, '_> {
         // One more for the newline, which is no character of the line.
         let chars = LINE_CHARS + usize::from(self.kept.text_end(line) < line.end);
         let taken = suffix(&bytes, chars, usize::MAX) as u64;
-        Ok(self.kept.keep_one(line.end - taken..line.end, cap)? == Fit::Kept)
+        Ok(self.kept.keep_one(line.end - taken..line.end, cap)? == SliceFit::Kept)
     }
 
     /// As `line`, but of a line that is too long the part round the anchor, if its start does not show it.
@@ -197,7 +197,7 @@ impl Filler<'_, '_> {
         let start = self.lead_in(line, anchor.start)?;
         let text_end = self.kept.text_end(line);
         let end = self.chars_from(start, text_end)?;
-        if self.kept.keep(&[start..end, text_end..line.end], cap)? == Fit::Kept {
+        if self.kept.keep(&[start..end, text_end..line.end], cap)? == SliceFit::Kept {
             return Ok(true);
         }
         self.start_of(start..text_end, NEAR + LEAD_IN, cap)
@@ -248,9 +248,9 @@ impl Filler<'_, '_> {
                 break;
             }
             match self.kept.keep_one(slice.start..slice.start + taken, cap)? {
-                Fit::Kept => return Ok(true),
-                Fit::OverBytes(over) => room = room.saturating_sub(over),
-                Fit::OverLines => break,
+                SliceFit::Kept => return Ok(true),
+                SliceFit::OverBytes(over) => room = room.saturating_sub(over),
+                SliceFit::OverLines => break,
             }
         }
         Ok(false)
@@ -269,9 +269,9 @@ impl Filler<'_, '_> {
                 break;
             }
             match self.kept.keep_one(slice.end - taken..slice.end, cap)? {
-                Fit::Kept => return Ok(true),
-                Fit::OverBytes(over) => room = room.saturating_sub(over),
-                Fit::OverLines => break,
+                SliceFit::Kept => return Ok(true),
+                SliceFit::OverBytes(over) => room = room.saturating_sub(over),
+                SliceFit::OverLines => break,
             }
         }
         Ok(false)

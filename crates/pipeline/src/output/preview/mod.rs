@@ -17,7 +17,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use pieces::Kept;
+use pieces::KeptSlices;
 use source::Source;
 
 /// What the text shown may measure, header and markers included.
@@ -95,7 +95,7 @@ pub(crate) fn preview(
     if fits(&mut source, &totals, limits)? {
         return Ok(None);
     }
-    let mut kept = Kept::new(source, totals, header(&totals), *limits)?;
+    let mut kept = KeptSlices::new(source, totals, header(&totals), *limits)?;
     if kept.is_worthwhile() {
         fill::fill(&mut kept, strategy, anchors)?;
     }

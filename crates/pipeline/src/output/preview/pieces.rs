@@ -24,7 +24,7 @@ pub(super) struct Cost {
 
 /// Whether something could be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum SliceFit {
     /// It is kept.
     Kept,
     /// It is not, for it would cost this many bytes too much.
@@ -63,7 +63,7 @@ enum Item<'s> {
 }
 
 /// The kept slices. Invariant: `cost` of the slices is within the limits, or there are none.
-pub(super) struct Kept<'a> {
+pub(super) struct KeptSlices<'a> {
     pub source: Source<'a>,
     totals: Totals,
     header: String,
@@ -75,7 +75,7 @@ pub(super) struct Kept<'a> {
     spans: Vec<Span>,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> KeptSlices<'a> {
     pub(super) fn new(source: Source<'a>, totals: Totals, mut header: String, limits: Limits) -> io::Result<Self> {
         if !header.is_empty() && !header.ends_with('\n') {
             header.push('\n');
@@ -129,7 +129,7 @@ impl<'a> Kept<'a> {
     }
 
     /// Keeps all these slices, or none of them if that would cost more than `cap`.
-    pub(super) fn keep(&mut self, slices: &[Range<u64>], cap: Cost) -> io::Result<Fit> {
+    pub(super) fn keep(&mut self, slices: &[Range<u64>], cap: Cost) -> io::Result<SliceFit> {
         let mut fresh = Vec::new();
         for slice in slices {
             for part in self.not_kept(slice) {
@@ -137,23 +137,23 @@ impl<'a> Kept<'a> {
             }
         }
         if fresh.is_empty() {
-            return Ok(Fit::Kept);
+            return Ok(SliceFit::Kept);
         }
         let spans = joined(self.spans.iter().cloned().chain(fresh).collect());
         let cost = self.cost_of(&spans);
         if cost.lines > cap.lines {
-            return Ok(Fit::OverLines);
+            return Ok(SliceFit::OverLines);
         }
         if cost.bytes > cap.bytes {
-            return Ok(Fit::OverBytes(cost.bytes - cap.bytes));
+            return Ok(SliceFit::OverBytes(cost.bytes - cap.bytes));
         }
         self.spans = spans;
         self.cost = cost;
-        Ok(Fit::Kept)
+        Ok(SliceFit::Kept)
     }
 
     /// Keeps this slice, if that does not cost more than `cap`.
-    pub(super) fn keep_one(&mut self, slice: Range<u64>, cap: Cost) -> io::Result<Fit> {
+    pub(super) fn keep_one(&mut self, slice: Range<u64>, cap: Cost) -> io::Result<SliceFit> {
         self.keep(std::slice::from_ref(&slice), cap)
     }
 

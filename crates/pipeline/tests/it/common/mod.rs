@@ -9,7 +9,7 @@ use portcullis_base::{
     WorkerId, limits,
 };
 use portcullis_contract::{Content, DefaultPolicy, Resource, Semantics, Tool, ToolFailure, ToolName};
-use portcullis_event::facts::{Replied, Reply, SessionCreated};
+use portcullis_event::facts::{AskReplied, Reply, SessionCreated};
 use portcullis_event::{Actor, Body, CheckpointKey, Event, LOCAL_TENANT, Observed, Stamp};
 use portcullis_pipeline::{
     Append, Approvals, BaselineBook, Disposition, Gate, GateParts, Halt, Opened, Placement, Proposal,
@@ -204,7 +204,7 @@ impl World {
         reply: Reply,
         feedback: Option<String>,
     ) -> Result<(), StoreError> {
-        let replied = Replied {
+        let replied = AskReplied {
             ask_id,
             reply,
             approver: "tester".to_owned(),

@@ -60,17 +60,17 @@ async fn l07_every_record_carries_the_ids_the_runner_gave() {
                 b.intent_id
             }
             Body::LookedUp(b) => b.intent_id,
-            Body::Checked(b) => b.intent_id,
-            Body::Decided(b) => b.intent_id,
+            Body::InputValidated(b) => b.intent_id,
+            Body::PermissionDecided(b) => b.intent_id,
             Body::Scheduled(b) => {
                 invocations.push(b.plan.invocation_id);
                 b.intent_id
             }
-            Body::Started(b) => {
+            Body::InvocationStarted(b) => {
                 invocations.push(b.invocation_id);
                 b.intent_id
             }
-            Body::Completed(b) => {
+            Body::InvocationCompleted(b) => {
                 invocations.push(b.invocation_id);
                 b.intent_id
             }
@@ -121,7 +121,7 @@ async fn l21_s08_the_executor_finds_its_own_start_in_the_log() {
         async move {
             let events = store.read(key, 0, 1_000).await.expect("read");
             let mine = |event: &&Event| match event.body() {
-                Body::Started(started) => started.invocation_id == context.invocation_id(),
+                Body::InvocationStarted(started) => started.invocation_id == context.invocation_id(),
                 _ => false,
             };
             let started = events.iter().find(mine).map(|event| event.append_id);
@@ -207,10 +207,10 @@ async fn l21_l22_phases_tell_the_truth() {
             .iter()
             .map(Event::body)
             .filter(|body| match body {
-                Body::Started(b) => b.intent_id == id,
-                Body::Decided(b) => b.intent_id == id,
-                Body::Checked(b) => b.intent_id == id,
-                Body::Asked(b) => b.intent_id == id,
+                Body::InvocationStarted(b) => b.intent_id == id,
+                Body::PermissionDecided(b) => b.intent_id == id,
+                Body::InputValidated(b) => b.intent_id == id,
+                Body::PermissionAsked(b) => b.intent_id == id,
                 _ => false,
             })
             .collect()
@@ -222,15 +222,15 @@ async fn l21_l22_phases_tell_the_truth() {
         let facts = of(seen.intent_id);
         let (phase, code) = (seen.phase.known().expect("known"), seen.code.known().expect("known"));
         assert!(code.row().phases.contains(&phase), "{code} with {phase}");
-        let has_started = facts.iter().any(|b| matches!(b, Body::Started(_)));
+        let has_started = facts.iter().any(|b| matches!(b, Body::InvocationStarted(_)));
         if phase == Phase::Execute && code != Code::SandboxUnavailable {
             assert!(has_started, "{code} in {phase} without a start");
         }
         if has_started {
             started += 1;
             assert!(matches!(phase, Phase::Execute | Phase::Normalize | Phase::Bound | Phase::WriteBack), "{code}");
-            assert!(facts.iter().any(|b| matches!(b, Body::Checked(c) if c.ok)), "{code}: validated");
-            assert!(facts.iter().any(|b| matches!(b, Body::Decided(_))), "{code}: decided");
+            assert!(facts.iter().any(|b| matches!(b, Body::InputValidated(c) if c.ok)), "{code}: validated");
+            assert!(facts.iter().any(|b| matches!(b, Body::PermissionDecided(_))), "{code}: decided");
         } else {
             assert_eq!(seen.side_effects, SideEffects::none(), "{code}");
             assert!(!seen.ok, "{code}");
@@ -279,7 +279,7 @@ async fn l23_the_number_of_commits_is_the_promised_one() {
     let mut done = std::collections::BTreeSet::new();
     for event in world.events().await {
         match event.body() {
-            Body::Completed(b) => {
+            Body::InvocationCompleted(b) => {
                 done.insert(b.intent_id);
             }
             Body::Observed(b) if b.invocation_id.is_some() => assert!(done.contains(&b.intent_id)),

@@ -20,7 +20,7 @@ use portcullis_contract::{
     Concurrency, Content, DefaultPolicy, Interrupt, Precondition, Prepared, Resolved, Semantics, Timeout, Tool,
     ToolFailure, Variable, VariableKind,
 };
-use portcullis_event::facts::{Completed, Exit, Reply};
+use portcullis_event::facts::{Exit, InvocationCompleted, Reply};
 use portcullis_event::{Body, Event, Observed};
 use portcullis_pipeline::{Append, Approvals, Disposition, Halt, Placement};
 use portcullis_store::Store;
@@ -55,9 +55,9 @@ fn failing(semantics: Semantics, failure: ToolFailure) -> Tool {
     acting(semantics, fail).build().expect("a sound tool")
 }
 
-async fn completed(world: &World) -> Vec<Completed> {
+async fn completed(world: &World) -> Vec<InvocationCompleted> {
     let bodies = world.events().await.into_iter().map(|event| event.body());
-    bodies.filter_map(|body| if let Body::Completed(c) = body { Some(*c) } else { None }).collect()
+    bodies.filter_map(|body| if let Body::InvocationCompleted(c) = body { Some(*c) } else { None }).collect()
 }
 
 fn text(seen: &Observed) -> String {

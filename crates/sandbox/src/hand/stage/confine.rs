@@ -13,10 +13,10 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 use super::super::posture::Layer;
 use super::super::wire::{Orders, Step};
 use super::root::Grants;
-use super::{Failure, Staged};
+use super::{Failure, StageResult};
 
 /// In this order: Landlock and seccomp need `no_new_privs`, and seccomp denies what comes before it.
-pub(super) fn confine(orders: &Orders, grants: Grants) -> Staged<()> {
+pub(super) fn confine(orders: &Orders, grants: Grants) -> StageResult<()> {
     drop_capabilities().map_err(Failure::at(Step::Capabilities))?;
     // Init has the program's user and lives in its pid namespace: nobody there may look into it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(Failure::at(Step::Capabilities))?;
@@ -93,7 +93,7 @@ pub(super) fn no_signals_out() -> Result<(), Errno> {
     ruleset.restrict_self().map(drop).map_err(|_| Errno::NOSYS)
 }
 
-fn seccomp(orders: &Orders) -> Staged<()> {
+fn seccomp(orders: &Orders) -> StageResult<()> {
     if orders.filters.is_empty() {
         return Err(Failure::at(Step::Seccomp)(Errno::NOSYS));
     }

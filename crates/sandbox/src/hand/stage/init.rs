@@ -12,11 +12,11 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use super::super::control::{OUT_OF_THE_WAY, Request, TARGET_MAIN, TARGET_OTHERS, TARGET_TREE};
 use super::super::posture::Layer;
 use super::super::wire::{Orders, Report, Step};
-use super::{Failure, Handles, Never, Staged, confine, program, report, root, sys};
+use super::{Failure, Never, OrderHandles, StageResult, confine, program, report, root, sys};
 
 /// Dies with the launcher outside. Its process id cannot be seen from in here, so whether it died
 /// before we asked is read from a pipe that only it holds open.
-pub(super) fn tie_to(life: &OwnedFd) -> Staged<()> {
+pub(super) fn tie_to(life: &OwnedFd) -> StageResult<()> {
     let failed = Failure::at(Step::ParentGone);
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&failed)?;
     let mut ends = [PollFd::new(life, PollFlags::IN)];
@@ -26,8 +26,8 @@ pub(super) fn tie_to(life: &OwnedFd) -> Staged<()> {
     }
 }
 
-pub(super) fn run(socket: &OwnedFd, orders: &Orders, handles: Handles) -> Staged<Never> {
-    let Handles { binds, stdin, extra } = handles;
+pub(super) fn run(socket: &OwnedFd, orders: &Orders, handles: OrderHandles) -> StageResult<Never> {
+    let OrderHandles { binds, stdin, extra } = handles;
     let own_pids = orders.layers.has(Layer::Namespaces);
     if own_pids {
         // A name of ours: the host's is nobody's business.
@@ -63,14 +63,14 @@ pub(super) fn run(socket: &OwnedFd, orders: &Orders, handles: Handles) -> Staged
     drop(low);
     let me = rustix::process::getpid();
     let main = match sys::fork().map_err(Failure::at(Step::ForkProgram))? {
-        sys::Forked::Child => {
+        sys::ForkSide::Child => {
             drop(told);
             let failure = program::become_it(orders, me, stdin, extra);
             let bytes = Report::Failed { step: failure.step, errno: failure.errno.raw_os_error(), index: 0 }.to_bytes();
             let _ = rustix::io::write(&tell, &bytes);
             exit(127);
         }
-        sys::Forked::Parent(pid) => pid,
+        sys::ForkSide::Parent(pid) => pid,
     };
     drop((tell, stdin, extra));
     // The other end is closed by a successful exec, or it tells what went wrong.

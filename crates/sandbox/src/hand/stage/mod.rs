@@ -47,10 +47,10 @@ impl Failure {
     }
 }
 
-type Staged<T> = Result<T, Failure>;
+type StageResult<T> = Result<T, Failure>;
 
 /// The handles that came with the orders, in their order.
-struct Handles {
+struct OrderHandles {
     binds: Vec<OwnedFd>,
     stdin: Option<OwnedFd>,
     extra: Vec<OwnedFd>,
@@ -77,7 +77,7 @@ fn report(socket: &OwnedFd, report: Report) {
 
 enum Never {}
 
-fn launch(socket: &OwnedFd) -> Staged<Never> {
+fn launch(socket: &OwnedFd) -> StageResult<Never> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(Failure::at(Step::Descriptors))?;
     sys::put_at(&null, 0).map_err(Failure::at(Step::Descriptors))?;
@@ -95,12 +95,12 @@ fn launch(socket: &OwnedFd) -> Staged<Never> {
     let (life, held) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(Failure::at(Step::ForkInit))?;
     match sys::fork().map_err(Failure::at(Step::ForkInit))? {
-        sys::Forked::Child => {
+        sys::ForkSide::Child => {
             drop(held);
             init::tie_to(&life)?;
             init::run(socket, &orders, handles)
         }
-        sys::Forked::Parent(pid) => {
+        sys::ForkSide::Parent(pid) => {
             drop(handles);
             // The pipes of the program's output must not stay open here. The socket does: that it closes
             // says that the whole tree is gone.
@@ -118,7 +118,7 @@ fn launch(socket: &OwnedFd) -> Staged<Never> {
 }
 
 /// The one message with which a launcher begins.
-fn receive(socket: &OwnedFd) -> Staged<(Orders, Handles)> {
+fn receive(socket: &OwnedFd) -> StageResult<(Orders, OrderHandles)> {
     let failed = Failure::at(Step::Orders);
     let mut header = [0_u8; HEADER.len()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
@@ -160,12 +160,12 @@ fn receive(socket: &OwnedFd) -> Staged<(Orders, Handles)> {
     if let Some(cgroup) = cgroup {
         rustix::io::write(&cgroup, b"0").map_err(Failure::at(Step::CgroupJoin))?;
     }
-    Ok((orders, Handles { binds, stdin, extra }))
+    Ok((orders, OrderHandles { binds, stdin, extra }))
 }
 
 /// The kernel kills us when our parent dies. If it died before we asked for that, we have another
 /// parent by now.
-fn die_with_parent(orders: &Orders) -> Staged<()> {
+fn die_with_parent(orders: &Orders) -> StageResult<()> {
     let failed = Failure::at(Step::ParentGone);
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&failed)?;
     let parent = rustix::process::Pid::as_raw(rustix::process::getppid());
@@ -180,7 +180,7 @@ fn go_first() {
     let _ = file.and_then(|file| rustix::io::write(&file, b"1000"));
 }
 
-fn namespaces(orders: &Orders) -> Staged<()> {
+fn namespaces(orders: &Orders) -> StageResult<()> {
     let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
     if orders.own_network {
         flags |= UnshareFlags::NEWNET;
@@ -191,7 +191,7 @@ fn namespaces(orders: &Orders) -> Staged<()> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     // On its own first, so that a failure says which of them it was.
     sys::unshare(UnshareFlags::NEWUSER).map_err(Failure::at(Step::UserNamespace))?;
-    let write = |path: &str, text: String| -> Staged<()> {
+    let write = |path: &str, text: String| -> StageResult<()> {
         let failed = Failure::at(Step::IdMaps);
         let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map_err(&failed)?;
         rustix::io::write(&file, text.as_bytes()).map(drop).map_err(&failed)

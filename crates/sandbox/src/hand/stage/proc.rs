@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, mount};
 
 use super::super::wire::{Orders, Step};
 use super::root::{READ_ONLY, at, attach, clone_tree, is, make_file, make_folder};
-use super::{Failure, Staged, sys};
+use super::{Failure, StageResult, sys};
 
 /// Files and folders that nobody can open in a hand. The first ten are Docker's. The others root could still read as their
 /// owner, without any capability: the kernel's memory page by page, its log, its allocations.
@@ -36,7 +36,7 @@ const MASKED: &[&str] = &[
 ];
 
 /// In the new root, which is the working directory.
-pub(super) fn mount_fresh(orders: &Orders) -> Staged<()> {
+pub(super) fn mount_fresh(orders: &Orders) -> StageResult<()> {
     let failed = Failure::at(Step::Proc);
     make_folder("proc")?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;

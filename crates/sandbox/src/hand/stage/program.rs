@@ -9,7 +9,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use super::super::posture::Layer;
 use super::super::wire::{Orders, Step};
-use super::{Failure, Staged, confine, sys};
+use super::{Failure, StageResult, confine, sys};
 
 /// Returns only on failure.
 pub(super) fn become_it(orders: &Orders, init: Pid, stdin: Option<OwnedFd>, extra: Vec<OwnedFd>) -> Failure {
@@ -19,7 +19,7 @@ pub(super) fn become_it(orders: &Orders, init: Pid, stdin: Option<OwnedFd>, extr
     }
 }
 
-fn prepare(orders: &Orders, init: Pid, stdin: Option<OwnedFd>, extra: Vec<OwnedFd>) -> Staged<()> {
+fn prepare(orders: &Orders, init: Pid, stdin: Option<OwnedFd>, extra: Vec<OwnedFd>) -> StageResult<()> {
     let failed = Failure::at(Step::ForkProgram);
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&failed)?;
     if rustix::process::getppid() != Some(init) {

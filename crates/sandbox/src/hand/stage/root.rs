@@ -18,8 +18,8 @@ use rustix::mount::{
 };
 
 use super::super::posture::Layer;
-use super::super::wire::{From, MountKind, MountOrder, Orders, Step, as_path};
-use super::{Failure, Staged, etc, proc, sys};
+use super::super::wire::{BindSource, MountKind, MountOrder, Orders, Step, as_path};
+use super::{Failure, StageResult, etc, proc, sys};
 
 /// The system, read-only. What is a link on the host is the same link here.
 const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -41,7 +41,7 @@ pub(super) struct Grants {
     pub(super) write: Vec<OwnedFd>,
 }
 
-pub(super) fn build(orders: &Orders, handles: &[OwnedFd]) -> Staged<()> {
+pub(super) fn build(orders: &Orders, handles: &[OwnedFd]) -> StageResult<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(Failure::at(Step::Propagation))?;
     // Before anything is mounted over, for a source may lie anywhere.
@@ -52,7 +52,7 @@ pub(super) fn build(orders: &Orders, handles: &[OwnedFd]) -> Staged<()> {
         .map_err(Failure::at(Step::RootTmpfs))?;
     rustix::process::chdir(workshop).map_err(Failure::at(Step::RootTmpfs))?;
 
-    let mut ours = Ours::default();
+    let mut ours = OwnFileSystems::default();
     ours.add_here()?;
     for (name, tree) in &system {
         make_folder(name)?;
@@ -74,7 +74,7 @@ pub(super) fn build(orders: &Orders, handles: &[OwnedFd]) -> Staged<()> {
         make_folder("proc")?;
     }
     let mut pinned = Vec::new();
-    let mut empty = Empty::default();
+    let mut empty = EmptyObjects::default();
     for (index, (order, source)) in (0_u32..).zip(orders.mounts.iter().zip(&sources)) {
         let failed = |errno| Failure { step: Step::View, errno, index };
         if matches!(order.kind, MountKind::Guard | MountKind::Pin) {
@@ -87,7 +87,7 @@ pub(super) fn build(orders: &Orders, handles: &[OwnedFd]) -> Staged<()> {
 }
 
 /// A detached copy of each source, in the order of the mounts.
-fn sources(orders: &Orders, handles: &[OwnedFd]) -> Staged<Vec<Option<OwnedFd>>> {
+fn sources(orders: &Orders, handles: &[OwnedFd]) -> StageResult<Vec<Option<OwnedFd>>> {
     (0_u32..)
         .zip(&orders.mounts)
         .map(|(index, order)| {
@@ -111,15 +111,15 @@ fn sources(orders: &Orders, handles: &[OwnedFd]) -> Staged<Vec<Option<OwnedFd>>>
 pub(super) fn open_source(order: &MountOrder, handles: &[OwnedFd]) -> Result<Option<OwnedFd>, Errno> {
     let open = |path: &Path| rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     match &order.from {
-        From::Nothing => Ok(None),
-        From::Path(path) => {
+        BindSource::Nothing => Ok(None),
+        BindSource::Path(path) => {
             let fd = open(as_path(path))?;
             if is(&rustix::fs::fstat(&fd)?, FileType::Symlink) {
                 return Err(Errno::LOOP);
             }
             Ok(Some(fd))
         }
-        From::Handle(index) => {
+        BindSource::Handle(index) => {
             let handle = handles.get(*index as usize).ok_or(Errno::BADF)?;
             // A handle from another mount namespace cannot be bound. Its path as it is now is opened
             // here instead, and must be the very same object.
@@ -131,7 +131,7 @@ pub(super) fn open_source(order: &MountOrder, handles: &[OwnedFd]) -> Result<Opt
     }
 }
 
-fn system() -> Staged<Vec<(&'static str, OwnedFd)>> {
+fn system() -> StageResult<Vec<(&'static str, OwnedFd)>> {
     let failed = Failure::at(Step::SystemBind);
     let mut trees = Vec::new();
     for name in SYSTEM {
@@ -144,7 +144,7 @@ fn system() -> Staged<Vec<(&'static str, OwnedFd)>> {
     Ok(trees)
 }
 
-fn read_only_tree(fd: &OwnedFd) -> Staged<OwnedFd> {
+fn read_only_tree(fd: &OwnedFd) -> StageResult<OwnedFd> {
     let tree = clone_tree(fd).map_err(Failure::at(Step::SystemBind))?;
     sys::mount_setattr(&tree, READ_ONLY, true).map_err(Failure::at(Step::MountAttributes))?;
     Ok(tree)
@@ -165,7 +165,7 @@ pub(super) fn attach(tree: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
     move_mount(tree, "", target, "", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-fn etc_folder(orders: &Orders) -> Staged<()> {
+fn etc_folder(orders: &Orders) -> StageResult<()> {
     let failed = |error: std::io::Error| Failure::at(Step::Skeleton)(errno_of(&error));
     // Links such as /bin -> usr/bin, which were not bound.
     for name in SYSTEM {
@@ -188,7 +188,7 @@ fn etc_folder(orders: &Orders) -> Staged<()> {
     Ok(())
 }
 
-fn devices() -> Staged<()> {
+fn devices() -> StageResult<()> {
     let failed = Failure::at(Step::Devices);
     make_folder("dev")?;
     for name in DEVICES {
@@ -219,7 +219,7 @@ const BYTES_A_FILE: u64 = 2048;
 /// Shared memory of test suites and browsers; more than that is a bomb.
 const SHM_BYTES: u64 = 64 * 1024 * 1024;
 
-fn memory(place: &'static str, bytes: u64, ours: &mut Ours) -> Staged<()> {
+fn memory(place: &'static str, bytes: u64, ours: &mut OwnFileSystems) -> StageResult<()> {
     make_folder(place)?;
     if bytes > 0 {
         mount_memory(place, bytes, "1777")?;
@@ -228,7 +228,7 @@ fn memory(place: &'static str, bytes: u64, ours: &mut Ours) -> Staged<()> {
     Ok(())
 }
 
-fn mount_memory(place: &str, bytes: u64, mode: &str) -> Staged<()> {
+fn mount_memory(place: &str, bytes: u64, mode: &str) -> StageResult<()> {
     let failed = Failure::at(Step::Tmp);
     // Without a number a tree of empty files could fill half of the machine's memory.
     let files = (bytes / BYTES_A_FILE).max(1024);
@@ -239,7 +239,12 @@ fn mount_memory(place: &str, bytes: u64, mode: &str) -> Staged<()> {
 
 /// Makes a mount of every folder between a place and its bind. A mount cannot be renamed; else `.git` could be
 /// moved away and another one, with hooks of its own, be put in its place.
-fn pin_way_to<'a>(held: &'a MountOrder, orders: &Orders, ours: &Ours, pinned: &mut Vec<&'a Path>) -> Result<(), Errno> {
+fn pin_way_to<'a>(
+    held: &'a MountOrder,
+    orders: &Orders,
+    ours: &OwnFileSystems,
+    pinned: &mut Vec<&'a Path>,
+) -> Result<(), Errno> {
     let place = as_path(&held.place);
     if ours.find(place)?.is_none() {
         return Ok(());
@@ -260,11 +265,11 @@ fn pin_way_to<'a>(held: &'a MountOrder, orders: &Orders, ours: &Ours, pinned: &m
 
 /// The objects that stand in the place of others, made when the first is needed: thousands of mounts show the same four.
 #[derive(Default)]
-struct Empty {
+struct EmptyObjects {
     made: [Option<OwnedFd>; 4],
 }
 
-impl Empty {
+impl EmptyObjects {
     /// By `is a folder` and `can be read`.
     const NAMES: [&'static str; 4] = [".no-file", ".empty-file", ".nothing", ".empty-folder"];
 
@@ -305,7 +310,12 @@ impl Empty {
 }
 
 /// One place of the view.
-fn place(order: &MountOrder, source: Option<&OwnedFd>, ours: &Ours, empty: &mut Empty) -> Result<(), Errno> {
+fn place(
+    order: &MountOrder,
+    source: Option<&OwnedFd>,
+    ours: &OwnFileSystems,
+    empty: &mut EmptyObjects,
+) -> Result<(), Errno> {
     let place = as_path(&order.place);
     match order.kind {
         MountKind::ReadOnly | MountKind::ReadWrite => {
@@ -331,7 +341,7 @@ fn place(order: &MountOrder, source: Option<&OwnedFd>, ours: &Ours, empty: &mut 
     }
 }
 
-fn pivot() -> Staged<()> {
+fn pivot() -> StageResult<()> {
     let failed = Failure::at(Step::Pivot);
     rustix::process::pivot_root(".", ".").map_err(&failed)?;
     unmount(".", UnmountFlags::DETACH).map_err(&failed)?;
@@ -344,16 +354,16 @@ fn pivot() -> Staged<()> {
 /// Which file systems are ours to make folders in, by their device numbers. All paths are of the new
 /// root, which is the working directory.
 #[derive(Default)]
-struct Ours(Vec<u64>);
+struct OwnFileSystems(Vec<u64>);
 
-impl Ours {
-    fn add_here(&mut self) -> Staged<()> {
+impl OwnFileSystems {
+    fn add_here(&mut self) -> StageResult<()> {
         let stat = rustix::fs::stat(".").map_err(Failure::at(Step::Skeleton))?;
         self.0.push(stat.st_dev);
         Ok(())
     }
 
-    fn add(&mut self, place: &Path) -> Staged<()> {
+    fn add(&mut self, place: &Path) -> StageResult<()> {
         let failed = Failure::at(Step::Skeleton);
         let fd = self.find(place).map_err(&failed)?.ok_or_else(|| failed(Errno::NOENT))?;
         self.0.push(rustix::fs::fstat(&fd).map_err(&failed)?.st_dev);
@@ -414,7 +424,7 @@ impl Ours {
 }
 
 /// What Landlock grants inside the root: all of it to read, and to write what is writable.
-pub(super) fn grants(orders: &Orders) -> Staged<Grants> {
+pub(super) fn grants(orders: &Orders) -> StageResult<Grants> {
     let failed = Failure::at(Step::Landlock);
     let open = |path: &Path| rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
     let mut write = Vec::new();
@@ -433,7 +443,7 @@ pub(super) fn grants(orders: &Orders) -> Staged<Grants> {
 }
 
 /// The same without a root of its own: the host's places one by one, by handle.
-pub(super) fn host_grants(orders: &Orders, handles: &[OwnedFd]) -> Staged<Grants> {
+pub(super) fn host_grants(orders: &Orders, handles: &[OwnedFd]) -> StageResult<Grants> {
     let mut grants = Grants { read: Vec::new(), write: Vec::new() };
     let open = |path: &str| rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
     let system = SYSTEM.iter().map(|name| format!("/{name}"));
@@ -456,7 +466,7 @@ pub(super) fn host_grants(orders: &Orders, handles: &[OwnedFd]) -> Staged<Grants
     Ok(grants)
 }
 
-pub(super) fn make_folder(name: &str) -> Staged<()> {
+pub(super) fn make_folder(name: &str) -> StageResult<()> {
     rustix::fs::mkdir(name, Mode::from_raw_mode(0o755)).map_err(Failure::at(Step::Skeleton))
 }
 
@@ -464,7 +474,7 @@ pub(super) fn make_file(name: &str, mode: Mode) -> Result<(), Errno> {
     rustix::fs::open(name, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC, mode).map(drop)
 }
 
-pub(super) fn at(name: &str) -> Staged<OwnedFd> {
+pub(super) fn at(name: &str) -> StageResult<OwnedFd> {
     rustix::fs::open(name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
         .map_err(Failure::at(Step::Skeleton))
 }

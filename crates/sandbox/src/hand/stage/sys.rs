@@ -23,19 +23,19 @@ pub(super) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 
-pub(super) enum Forked {
+pub(super) enum ForkSide {
     Child,
     Parent(Pid),
 }
 
 /// Only for a process with one thread, which a launcher is: it starts none.
-pub(super) fn fork() -> Result<Forked, Errno> {
+pub(super) fn fork() -> Result<ForkSide, Errno> {
     // SAFETY: there is no other thread whose locks the child could inherit taken, so the child may do
     // whatever the parent may.
     match unsafe { libc::fork() } {
         -1 => Err(last()),
-        0 => Ok(Forked::Child),
-        pid => Pid::from_raw(pid).map(Forked::Parent).ok_or(Errno::INVAL),
+        0 => Ok(ForkSide::Child),
+        pid => Pid::from_raw(pid).map(ForkSide::Parent).ok_or(Errno::INVAL),
     }
 }
 

@@ -9,13 +9,13 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::job::{Away, ExecOutput, Job};
+use super::job::{BackgroundAfter, ExecOutput, Job};
 use super::{Persistent, shell_key};
 use crate::executor;
-use crate::shell::Brings;
-use crate::shell::around::Would;
-use crate::shell::line::{With, streams, without_nul};
+use crate::shell::BringsVariables;
+use crate::shell::line::{LineSetup, streams, without_nul};
 use crate::shell::line_input::{LineInput, TIMEOUT_MOST_MS, describe, ran, semantics};
+use crate::shell::line_surroundings::PlannedLine;
 
 const DESCRIPTION: &str = "Runs a command in this session's own shell, which is opened if there is none. Folder, exported \
 variables, functions and background processes stay for the next command; folder and exported variables also outlive the \
@@ -60,11 +60,11 @@ fn in_a_live_shell(schema: &mut Schema) {
 }
 
 impl ExecInput {
-    fn away(&self) -> Away {
+    fn away(&self) -> BackgroundAfter {
         match (self.background, self.on_timeout) {
-            (true, _) => Away::AtOnce,
-            (false, OnTimeout::Detach) => Away::After(Duration::from_millis(self.line.timeout_ms.value())),
-            (false, OnTimeout::Interrupt) => Away::Never,
+            (true, _) => BackgroundAfter::AtOnce,
+            (false, OnTimeout::Detach) => BackgroundAfter::After(Duration::from_millis(self.line.timeout_ms.value())),
+            (false, OnTimeout::Interrupt) => BackgroundAfter::Never,
         }
     }
 }
@@ -72,7 +72,7 @@ impl ExecInput {
 /// Over inputs with or without variables of their own.
 pub(super) fn tool<I>(parts: Arc<Persistent>) -> Result<Tool, BuildError>
 where
-    I: Brings<Call = ExecInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    I: BringsVariables<Call = ExecInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
 {
     let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
     Tool::builder::<I, ExecOutput>(DESCRIPTION)
@@ -87,7 +87,7 @@ where
             named.shells.hand().warm();
             let mut resolved = named.shell.folder_of(input.line.cwd.as_deref(), caller)?;
             resolved.keys.push(shell_key(caller));
-            let with = With { brings: &brings, in_live_shell: !input.restart };
+            let with = LineSetup { brings: &brings, in_live_shell: !input.restart };
             resolved.resources.extend(named.shell.untold(caller, &with));
             Ok(resolved)
         })
@@ -100,15 +100,15 @@ where
             let parts = Arc::clone(&checked);
             async move {
                 let prepared = parts.shell.may_open(&caller, &input.env(), &resolved).await?;
-                let mut would = Would::new(&input.call().line.command, &caller, &resolved);
+                let mut would = PlannedLine::new(&input.call().line.command, &caller, &resolved);
                 (would.brings, would.in_live_shell) = (input.env().values(), !input.call().restart);
                 Ok(Prepared { around: Some(parts.shell.surroundings(parts.shells.hand(), would)), ..prepared })
             }
         })
         // One that goes away is not ended by the clock of its call.
         .timeout(|input| match input.call().away() {
-            Away::Never => Some(input.call().line.timeout_ms.value()),
-            Away::AtOnce | Away::After(_) => Some(TIMEOUT_MOST_MS),
+            BackgroundAfter::Never => Some(input.call().line.timeout_ms.value()),
+            BackgroundAfter::AtOnce | BackgroundAfter::After(_) => Some(TIMEOUT_MOST_MS),
         })
         .result_limit(|input| input.call().line.shown_chars())
         .execute_resolved(move |input: I, resolved, context| {

@@ -13,7 +13,7 @@ use portcullis_contract::{
 use portcullis_event::fold::Shell;
 use portcullis_pipeline::Environment;
 use portcullis_sandbox::hand::{DiskBreach, Exit};
-use portcullis_sandbox::shell::{Died, Finished, Report, Stream};
+use portcullis_sandbox::shell::{FinishedLine, Report, ShellDied, Stream};
 use portcullis_sandbox::{Kind, VirtualPath};
 use portcullis_secret::SecretText;
 use schemars::JsonSchema;
@@ -22,16 +22,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Persistent;
-use super::live::{Current, Gone, Live, Outcome, exit_words};
-use super::shells::{Shells, Wanted};
-use super::sink::{Capture, Captured};
-use super::wait::Uncollected;
+use super::running_shell::{CurrentCommand, Outcome, RunningShell, ShellGone, exit_words};
+use super::shells::{ShellChoice, Shells};
+use super::sink::{Capture, CaptureHandle};
+use super::wait::UncollectedEnd;
 use crate::files::failure;
 use crate::hand::{LaunchedFailure, Limit, named, outermost, ran_to_its_end, tell_appeared};
 use crate::shell::carry::carry_over;
 use crate::shell::line::{brief, one_is_an_answer};
-use crate::shell::live::{Change, LiveShell as _};
 use crate::shell::posture::{Posture, ShellView};
+use crate::shell::session_shell::{Change, LiveShell as _};
 use crate::shell::view::{EnvView, StateView};
 use crate::shell::{HOME, failed_words, unseen};
 
@@ -41,13 +41,13 @@ pub(super) struct Job {
     /// In a fresh shell.
     pub(super) restart: bool,
     /// It goes on after its observation, from the beginning or after so long.
-    pub(super) away: Away,
+    pub(super) away: BackgroundAfter,
     /// What is exported to the shell before it runs, and so is the session's from then on.
     pub(super) env: BTreeMap<EnvKey, SecretText>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Away {
+pub(super) enum BackgroundAfter {
     Never,
     AtOnce,
     After(Duration),
@@ -83,23 +83,29 @@ pub(super) struct ExecOutput {
 }
 
 /// The shell is busy while this is there.
-struct Busy<'a> {
+struct BusyShell<'a> {
     shells: &'a Shells,
     session: SessionId,
-    live: &'a Live,
+    live: &'a RunningShell,
 }
 
-impl<'a> Busy<'a> {
-    fn begin(shells: &'a Shells, session: SessionId, live: &'a Live, line: &str, captured: &Captured) -> Self {
+impl<'a> BusyShell<'a> {
+    fn begin(
+        shells: &'a Shells,
+        session: SessionId,
+        live: &'a RunningShell,
+        line: &str,
+        captured: &CaptureHandle,
+    ) -> Self {
         let started_at = shells.clock().now();
-        let current = Current { line: line.to_owned(), started_at, tails: Arc::clone(&captured.tails) };
+        let current = CurrentCommand { line: line.to_owned(), started_at, tails: Arc::clone(&captured.tails) };
         live.now().current = Some(current);
         shells.mark_busy(session, true);
         Self { shells, session, live }
     }
 }
 
-impl Drop for Busy<'_> {
+impl Drop for BusyShell<'_> {
     fn drop(&mut self) {
         self.live.now().current = None;
         self.shells.mark_busy(self.session, false);
@@ -107,12 +113,12 @@ impl Drop for Busy<'_> {
 }
 
 /// A command that is over, however it ended.
-struct Over {
+struct FinishedCommand {
     command_id: Option<CommandId>,
-    outcome: Result<Finished, Died>,
+    outcome: Result<FinishedLine, ShellDied>,
     stdout: SpoolRef,
     stderr: SpoolRef,
-    captured: Captured,
+    captured: CaptureHandle,
     /// It was stopped because too little space was left.
     breach: Option<DiskBreach>,
     duration: Duration,
@@ -121,7 +127,7 @@ struct Over {
     away: bool,
 }
 
-impl Over {
+impl FinishedCommand {
     fn duration_ms(&self) -> u64 {
         u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX)
     }
@@ -129,7 +135,7 @@ impl Over {
     fn exit_code(&self) -> Option<i32> {
         match &self.outcome {
             Ok(done) => Some(i32::from(done.report.status)),
-            Err(Died { ended, interrupted: false }) => match ended.exit {
+            Err(ShellDied { ended, interrupted: false }) => match ended.exit {
                 Exit::Code(code) => Some(code),
                 Exit::Signal(_) => None,
             },
@@ -148,7 +154,7 @@ impl Persistent {
     ) -> Result<ExecOutput, ToolFailure> {
         let place = self.shell.files.place(resolved).map_err(failure)?;
         let cwd = place.path().clone();
-        let wanted = if job.restart { Wanted::Fresh } else { Wanted::Any };
+        let wanted = if job.restart { ShellChoice::Fresh } else { ShellChoice::Any };
         let live = self.shells.ready(context, &cwd, wanted).await?;
         // Where the call said it would run, whatever the command before it left.
         if live.now().cwd.as_deref() != Some(cwd.as_str()) && !self.shells.go(&live, cwd.as_str()).await {
@@ -165,7 +171,7 @@ impl Persistent {
             live.now().altered.get_or_insert_with(|| format!("ran `{}`, which {why}", brief(&job.line)));
         }
         // Until its end is left for whoever waits.
-        let busy = Busy::begin(&self.shells, context.caller().session_id, &live, &job.line, &captured);
+        let busy = BusyShell::begin(&self.shells, context.caller().session_id, &live, &job.line, &captured);
         let over = self.see_through(&job, &live, context, capture, captured).await?;
         ran_to_its_end(context, &cwd);
         let changes = match &over.outcome {
@@ -189,7 +195,7 @@ impl Persistent {
             let text = error.map(|_| "the shell died while the command ran".to_owned());
             let tail = |stream| self.shell.book.masked(&over.captured.tails.text(stream));
             let tails = (tail(Stream::Stdout), tail(Stream::Stderr));
-            let done = Uncollected::new(over.command_id, live.start.id, &job.line, text, tails).ended(
+            let done = UncollectedEnd::new(over.command_id, live.start.id, &job.line, text, tails).ended(
                 over.exit_code(),
                 over.timed_out,
                 over.duration_ms(),
@@ -205,13 +211,13 @@ impl Persistent {
     async fn see_through(
         &self,
         job: &Job,
-        live: &Live,
+        live: &RunningShell,
         context: &ToolContext,
         capture: Capture,
-        captured: Captured,
-    ) -> Result<Over, ToolFailure> {
+        captured: CaptureHandle,
+    ) -> Result<FinishedCommand, ToolFailure> {
         let mut away = false;
-        if job.away == Away::AtOnce {
+        if job.away == BackgroundAfter::AtOnce {
             context.background(Background::default())?;
             away = true;
         }
@@ -219,8 +225,8 @@ impl Persistent {
         let stop = CancellationToken::new();
         let begun = self.shells.clock().monotonic();
         let mut leave_at = match job.away {
-            Away::After(after) => Some(Instant::now() + after),
-            Away::Never | Away::AtOnce => None,
+            BackgroundAfter::After(after) => Some(Instant::now() + after),
+            BackgroundAfter::Never | BackgroundAfter::AtOnce => None,
         };
         let outcome = {
             let mut exec = pin!(live.exec(job.line.clone().into_bytes(), Box::new(capture), stop.clone()));
@@ -242,11 +248,11 @@ impl Persistent {
         };
         let duration = self.shells.clock().monotonic().saturating_sub(begun);
         let Outcome { end: outcome, sink, appeared, breach } = outcome.map_err(|gone| match gone {
-            Gone::Before => {
+            ShellGone::Before => {
                 let text = "the shell was closed before the command could run in it; try again";
                 ToolFailure::new("shell_died", text).retryable(true)
             }
-            Gone::During => LaunchedFailure::shell_lost().into(),
+            ShellGone::During => LaunchedFailure::shell_lost().into(),
         })?;
         let mut appeared = self.shells.hand().virtual_places(appeared);
         appeared.extend(live.look_again(self.shells.hand()).await);
@@ -258,7 +264,7 @@ impl Persistent {
         now.updated_at = self.shells.clock().now();
         now.last_command_at = Some(now.updated_at);
         drop(now);
-        Ok(Over {
+        Ok(FinishedCommand {
             command_id,
             outcome,
             stdout,
@@ -272,7 +278,13 @@ impl Persistent {
     }
 
     /// What of the shell is the session's from now on.
-    fn carry(&self, context: &ToolContext, live: &Live, known: &Environment, report: &Report) -> Vec<ShellFact> {
+    fn carry(
+        &self,
+        context: &ToolContext,
+        live: &RunningShell,
+        known: &Environment,
+        report: &Report,
+    ) -> Vec<ShellFact> {
         let mut facts = Vec::new();
         match self.inside(&report.folder) {
             Some(path) => {
@@ -324,7 +336,14 @@ impl Persistent {
     }
 
     /// The command as the session remembers it.
-    fn remember(&self, context: &ToolContext, live: &Live, line: &str, cwd: &VirtualPath, over: &Over) {
+    fn remember(
+        &self,
+        context: &ToolContext,
+        live: &RunningShell,
+        line: &str,
+        cwd: &VirtualPath,
+        over: &FinishedCommand,
+    ) {
         let Some(command_id) = over.command_id else { return };
         context.shell(ShellFact::Finished(Box::new(EndedCommand {
             command_id,
@@ -341,7 +360,7 @@ impl Persistent {
     }
 
     /// Whether it went well. What a stopped call returns is not looked at: it was stopped.
-    fn settle(&self, context: &ToolContext, line: &str, over: &Over) -> Result<(), ToolFailure> {
+    fn settle(&self, context: &ToolContext, line: &str, over: &FinishedCommand) -> Result<(), ToolFailure> {
         let full = over.breach.clone().map(Limit::Disk);
         if let Some(limit) = over.captured.why().map(Limit::Output).or(full) {
             return Err(LaunchedFailure::limit(&limit).into());
@@ -390,9 +409,9 @@ impl Persistent {
     async fn output(
         &self,
         context: &ToolContext,
-        live: &Live,
+        live: &RunningShell,
         command: String,
-        over: Over,
+        over: FinishedCommand,
         changes: &[ShellFact],
     ) -> Result<ExecOutput, ToolFailure> {
         let (posture, env) = self.stand(context, changes).await?;

@@ -13,15 +13,15 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::shells::Wanted;
+use super::shells::ShellChoice;
 use super::{Persistent, shell_key};
 use crate::executor;
 use crate::files::failure;
 use crate::hand;
-use crate::shell::live::Change;
 use crate::shell::posture::ShellView;
+use crate::shell::session_shell::Change;
 use crate::shell::view::StateView;
-use crate::shell::{Brings, accesses, document, word};
+use crate::shell::{BringsVariables, accesses, document, word};
 
 const OPEN: &str = "Opens this session's shell, or shows the one that runs. Commands are run in it with shell_exec.";
 const RESTART: &str = "Starts this session's shell anew, in the same folder and with the same exported variables. While a \
@@ -97,7 +97,7 @@ impl Persistent {
 
     async fn opened(
         &self,
-        wanted: Wanted,
+        wanted: ShellChoice,
         env: BTreeMap<EnvKey, SecretText>,
         resolved: &Resolved,
         context: &ToolContext,
@@ -136,7 +136,7 @@ fn planned(action: &'static str, resolved: &Resolved) -> Vec<AccessRequest> {
 /// Over inputs with or without variables of their own.
 pub(super) fn open<I>(parts: Arc<Persistent>) -> Result<Tool, BuildError>
 where
-    I: Brings<Call = OpenInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    I: BringsVariables<Call = OpenInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
 {
     let (named, checked) = (Arc::clone(&parts), Arc::clone(&parts));
     Tool::builder::<I, OpenOutput>(OPEN)
@@ -158,7 +158,7 @@ where
         })
         .execute_resolved(move |input: I, resolved, context| {
             let parts = Arc::clone(&parts);
-            let wanted = if input.call().restart { Wanted::Fresh } else { Wanted::Any };
+            let wanted = if input.call().restart { ShellChoice::Fresh } else { ShellChoice::Any };
             let env = input.env().values();
             async move { parts.opened(wanted, env, &resolved, &context).await }
         })
@@ -196,7 +196,7 @@ pub(super) fn restart(parts: Arc<Persistent>) -> Result<Tool, BuildError> {
         })
         .execute_resolved(move |_, resolved, context| {
             let parts = Arc::clone(&parts);
-            async move { parts.opened(Wanted::Fresh, BTreeMap::new(), &resolved, &context).await }
+            async move { parts.opened(ShellChoice::Fresh, BTreeMap::new(), &resolved, &context).await }
         })
         .to_model(|_, output| document(output))
         .to_user(|_, output| in_folder(output))

@@ -6,9 +6,9 @@
 
 mod exec;
 mod job;
-mod live;
-mod looks;
 mod manage;
+mod read_only_lines;
+mod running_shell;
 mod shells;
 mod sink;
 mod stock;
@@ -22,7 +22,7 @@ use portcullis_contract::{BuildError, Caller, Tool, ToolName};
 
 pub use shells::{LeftBehind, ShellParts, Shells};
 
-use super::{Alone, ShellTools, WithEnv};
+use super::{NoVariables, ShellTools, WithEnv};
 use crate::command::ReadHand;
 use crate::tool_name;
 
@@ -46,8 +46,8 @@ impl Persistent {
 pub fn persistent_tools(shell: ShellTools, shells: Shells) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
     let parts = Persistent::new(shell, shells);
     Ok(BTreeMap::from([
-        (tool_name("shell_open"), manage::open::<Alone<manage::OpenInput>>(Arc::clone(&parts))?),
-        (tool_name("shell_exec"), exec::tool::<Alone<exec::ExecInput>>(Arc::clone(&parts))?),
+        (tool_name("shell_open"), manage::open::<NoVariables<manage::OpenInput>>(Arc::clone(&parts))?),
+        (tool_name("shell_exec"), exec::tool::<NoVariables<exec::ExecInput>>(Arc::clone(&parts))?),
         (tool_name("shell_wait"), wait::tool(Arc::clone(&parts))?),
         (tool_name("shell_restart"), manage::restart(Arc::clone(&parts))?),
         (tool_name("shell_close"), manage::close(parts)?),

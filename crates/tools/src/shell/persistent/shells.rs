@@ -20,11 +20,11 @@ use portcullis_secret::SecretText;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use super::live::{Current, Life, Live, Now, Start};
-use super::wait::Uncollected;
-use super::words::{Small, preview};
-use crate::hand::{Hand, Reach, Seen, appeared_words, outermost, tell_appeared, tell_unheld};
-use crate::shell::live::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
+use super::running_shell::{CurrentCommand, RunningShell, ShellActivity, ShellLifetime, Start};
+use super::wait::UncollectedEnd;
+use super::words::{ShellChange, preview};
+use crate::hand::{Hand, Reach, VisiblePlaces, appeared_words, outermost, tell_appeared, tell_unheld};
+use crate::shell::session_shell::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
 use crate::shell::{no_shell, unseen};
 
 /// What shells are made of.
@@ -48,8 +48,8 @@ pub struct Shells(Arc<Inner>);
 struct Inner {
     parts: ShellParts,
     idle: Duration,
-    live: Mutex<HashMap<SessionId, Arc<Live>>>,
-    uncollected: Mutex<HashMap<SessionId, Uncollected>>,
+    live: Mutex<HashMap<SessionId, Arc<RunningShell>>>,
+    uncollected: Mutex<HashMap<SessionId, UncollectedEnd>>,
     tasks: TaskTracker,
     /// No shell is kept that is opened from now on.
     closing: AtomicBool,
@@ -72,7 +72,7 @@ pub struct LeftBehind {
 
 /// What a call wants of its session's shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ShellChoice {
     /// The one that is there, or one.
     Any,
     /// Another one.
@@ -105,22 +105,22 @@ impl Shells {
         &*self.0.parts.clock
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Live>>> {
+    fn live(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<RunningShell>>> {
         self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn uncollected(&self) -> MutexGuard<'_, HashMap<SessionId, Uncollected>> {
+    fn uncollected(&self) -> MutexGuard<'_, HashMap<SessionId, UncollectedEnd>> {
         self.0.uncollected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The end of a command, to be collected once.
-    pub(super) fn leave(&self, session: SessionId, done: Uncollected) {
+    pub(super) fn leave(&self, session: SessionId, done: UncollectedEnd) {
         self.uncollected().insert(session, done);
         self.ended();
     }
 
     /// It is given once.
-    pub(super) fn collect(&self, session: SessionId) -> Option<Uncollected> {
+    pub(super) fn collect(&self, session: SessionId) -> Option<UncollectedEnd> {
         self.uncollected().remove(&session)
     }
 
@@ -158,7 +158,7 @@ impl Shells {
     }
 
     /// The shell of a session, if it lives.
-    pub(super) fn of(&self, session: SessionId) -> Option<Arc<Live>> {
+    pub(super) fn of(&self, session: SessionId) -> Option<Arc<RunningShell>> {
         self.live().get(&session).filter(|live| live.over().is_none()).cloned()
     }
 
@@ -173,7 +173,7 @@ impl Shells {
     pub async fn shutdown(&self) -> Vec<LeftBehind> {
         // Before the map is emptied: who comes later sees it, who came earlier is in the map.
         self.0.closing.store(true, Ordering::SeqCst);
-        let all: Vec<Arc<Live>> = self.live().drain().map(|(_, live)| live).collect();
+        let all: Vec<Arc<RunningShell>> = self.live().drain().map(|(_, live)| live).collect();
         futures_util::future::join_all(all.iter().map(|live| live.close())).await;
         self.0.tasks.close();
         self.0.tasks.wait().await;
@@ -189,7 +189,7 @@ impl Shells {
 
     /// Takes a shell out that died of its command. If the session has another one by now, that is left alone, and
     /// whoever put it there has told of this one.
-    pub(super) async fn end_of(&self, context: &ToolContext, died: &Arc<Live>) {
+    pub(super) async fn end_of(&self, context: &ToolContext, died: &Arc<RunningShell>) {
         let session = context.caller().session_id;
         if self.live().get(&session).is_some_and(|live| Arc::ptr_eq(live, died)) {
             self.end(context, "died").await;
@@ -217,13 +217,13 @@ impl Shells {
         &self,
         context: &ToolContext,
         cwd: &VirtualPath,
-        wanted: Wanted,
-    ) -> Result<Arc<Live>, ToolFailure> {
+        wanted: ShellChoice,
+    ) -> Result<Arc<RunningShell>, ToolFailure> {
         let session = context.caller().session_id;
         tell_appeared(context, &self.found_later(session));
         let known = self.live().get(&session).cloned();
         match known {
-            Some(live) if wanted == Wanted::Any && live.over().is_none() => {
+            Some(live) if wanted == ShellChoice::Any && live.over().is_none() => {
                 let (caller, Start { masks, emptied, later, .. }) = (context.caller(), &live.start);
                 let sighted = self.hand().sighted().await?;
                 let why = if self.hand().masks_changed(caller, masks).await? {
@@ -258,7 +258,7 @@ impl Shells {
         Ok(())
     }
 
-    async fn open(&self, context: &ToolContext, cwd: &VirtualPath) -> Result<Arc<Live>, ToolFailure> {
+    async fn open(&self, context: &ToolContext, cwd: &VirtualPath) -> Result<Arc<RunningShell>, ToolFailure> {
         let ShellParts { hand, book, clock, ids, entropy } = &self.0.parts;
         let program = Program::installed().ok_or_else(no_shell)?;
         let mut plan = hand.plan(context.caller(), program.argv(), cwd, Reach::Writable).await?;
@@ -272,7 +272,7 @@ impl Shells {
             mount_path: mount.unwrap_or_else(|| cwd.as_str().to_owned()),
             masks: Arc::clone(&plan.masks),
             emptied: Arc::clone(&plan.emptied),
-            seen: Seen::of(&plan, hand),
+            seen: VisiblePlaces::of(&plan, hand),
             given: given(&plan.launch.env),
             cwd: cwd.as_str().to_owned(),
             env_keys: plan.env_names.clone(),
@@ -291,8 +291,8 @@ impl Shells {
             cwd: start.cwd.clone(),
         });
         let session = context.caller().session_id;
-        let life = Life { session, idle: self.0.idle, book: book.clone() };
-        let (live, attended) = Live::new(shell, start, Arc::clone(clock), life);
+        let life = ShellLifetime { session, idle: self.0.idle, book: book.clone() };
+        let (live, attended) = RunningShell::new(shell, start, Arc::clone(clock), life);
         let (ended, registry, hand) = (Arc::clone(&live), Arc::downgrade(&self.0), hand.clone());
         self.0.tasks.spawn(async move {
             attended.await;
@@ -323,7 +323,7 @@ impl Shells {
     }
 
     /// Where a virtual path is for a command of this shell.
-    pub(super) fn place_in(&self, live: &Live, path: &str) -> PathBuf {
+    pub(super) fn place_in(&self, live: &RunningShell, path: &str) -> PathBuf {
         if live.posture.virtual_paths() {
             return PathBuf::from(path);
         }
@@ -331,9 +331,9 @@ impl Shells {
     }
 
     /// Brings a shell to a folder.
-    pub(super) async fn go(&self, live: &Live, path: &str) -> bool {
+    pub(super) async fn go(&self, live: &RunningShell, path: &str) -> bool {
         let there = self.place_in(live, path);
-        let gone = matches!(live.quiet(Small::Cd(&there).bytes()).await, Ok(0));
+        let gone = matches!(live.quiet(ShellChange::Cd(&there).bytes()).await, Ok(0));
         if gone {
             let mut now = live.now();
             now.cwd = Some(path.to_owned());
@@ -342,13 +342,22 @@ impl Shells {
         gone
     }
 
-    fn view(&self, live: &Live) -> LiveView {
-        let Now { inside, updated_at, last_command_at, command_count, current, env_keys, exported, altered, .. } =
-            live.now().clone();
+    fn view(&self, live: &RunningShell) -> LiveView {
+        let ShellActivity {
+            inside,
+            updated_at,
+            last_command_at,
+            command_count,
+            current,
+            env_keys,
+            exported,
+            altered,
+            ..
+        } = live.now().clone();
         let given = &live.start.given;
         let names = exported.keys().chain(given.keys().filter(|name| !exported.contains_key(*name)));
         let changed = names.filter(|name| exported.get(*name) != given.get(*name)).cloned().collect();
-        let shown = |current: &Current, stream| {
+        let shown = |current: &CurrentCommand, stream| {
             let text = self.0.parts.book.masked(&current.tails.text(stream));
             (!text.is_empty()).then(|| preview(&text))
         };
@@ -403,8 +412,8 @@ impl LiveShell for Shells {
             }
             let done = match &change {
                 Change::Cwd(path) => self.go(&live, path).await,
-                Change::EnvSet(key, value) => matches!(live.quiet(Small::Set(key, value).bytes()).await, Ok(0)),
-                Change::EnvUnset(key) => matches!(live.quiet(Small::Unset(key).bytes()).await, Ok(0)),
+                Change::EnvSet(key, value) => matches!(live.quiet(ShellChange::Set(key, value).bytes()).await, Ok(0)),
+                Change::EnvUnset(key) => matches!(live.quiet(ShellChange::Unset(key).bytes()).await, Ok(0)),
             };
             live.now().knows(&change);
             if !done {

@@ -13,12 +13,12 @@ const TAIL: usize = 64 << 10;
 
 /// The end of both streams, as it is now.
 #[derive(Debug, Default)]
-pub(super) struct Tails {
+pub(super) struct LiveTails {
     stdout: Mutex<VecDeque<u8>>,
     stderr: Mutex<VecDeque<u8>>,
 }
 
-impl Tails {
+impl LiveTails {
     fn of(&self, stream: Stream) -> MutexGuard<'_, VecDeque<u8>> {
         let tail = match stream {
             Stream::Stdout => &self.stdout,
@@ -46,20 +46,20 @@ impl Tails {
 pub(super) struct Capture {
     stdout: Spool,
     stderr: Spool,
-    tails: Arc<Tails>,
+    tails: Arc<LiveTails>,
     /// Fired when so much was written that the command must be stopped.
     flood: CancellationToken,
     why: Arc<Mutex<Option<String>>>,
 }
 
 /// What is left of a capture outside of it.
-pub(super) struct Captured {
-    pub(super) tails: Arc<Tails>,
+pub(super) struct CaptureHandle {
+    pub(super) tails: Arc<LiveTails>,
     pub(super) flood: CancellationToken,
     why: Arc<Mutex<Option<String>>>,
 }
 
-impl Captured {
+impl CaptureHandle {
     /// Why the command had to be stopped.
     pub(super) fn why(&self) -> Option<String> {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -67,8 +67,8 @@ impl Captured {
 }
 
 impl Capture {
-    pub(super) fn new(context: &ToolContext) -> (Self, Captured) {
-        let captured = Captured { tails: Arc::default(), flood: CancellationToken::new(), why: Arc::default() };
+    pub(super) fn new(context: &ToolContext) -> (Self, CaptureHandle) {
+        let captured = CaptureHandle { tails: Arc::default(), flood: CancellationToken::new(), why: Arc::default() };
         let capture = Self {
             stdout: context.spool("stdout"),
             stderr: context.spool("stderr"),
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn only_the_end_of_a_stream_is_held() {
-        let tails = Tails::default();
+        let tails = LiveTails::default();
         tails.take(Stream::Stdout, &vec![b'a'; 3 * TAIL]);
         tails.take(Stream::Stdout, b"bc");
         tails.take(Stream::Stderr, b"\xff");

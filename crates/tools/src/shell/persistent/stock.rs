@@ -12,16 +12,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::job::{Away, ExecOutput, Job};
-use super::shells::Wanted;
-use super::{Persistent, looks, shell_key};
+use super::job::{BackgroundAfter, ExecOutput, Job};
+use super::shells::ShellChoice;
+use super::{Persistent, read_only_lines, shell_key};
 use crate::command::ReadHand;
 use crate::count::Count;
 use crate::executor;
 use crate::files::failure;
-use crate::shell::around::Would;
-use crate::shell::line::{With, streams, without_nul};
+use crate::shell::line::{LineSetup, streams, without_nul};
 use crate::shell::line_input::{TIMEOUT_MOST_MS, TIMEOUT_MS, ran, semantics};
+use crate::shell::line_surroundings::PlannedLine;
 
 pub(super) const DESCRIPTION: &str = "Runs a command in a persistent bash in the sandbox. Folder, exported variables and functions stay \
 for the next command. Lines that can only look (ls, cat, grep, find and the like) run unasked, outside of that shell. restart starts a fresh shell, before the command if there is one. There is no network unless it was \
@@ -56,9 +56,9 @@ enum BashOutput {
 
 pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, BuildError> {
     let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
-    let looks = looks::tool(reads.clone())?;
+    let looks = read_only_lines::tool(reads.clone())?;
     Tool::builder::<BashInput, BashOutput>(DESCRIPTION)
-        .rather(looks, move |input, caller| looks::can(&reads, input, caller))
+        .rather(looks, move |input, caller| read_only_lines::can(&reads, input, caller))
         .semantics(semantics(DefaultPolicy::Auto))
         .executor(executor("bash"))
         .keyed()
@@ -72,7 +72,7 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
             let mut resolved = named.shell.folder_of(None, caller)?;
             resolved.keys.push(shell_key(caller));
             if input.line().is_some() {
-                let with = With { brings: &BTreeMap::new(), in_live_shell: input.restart != Some(true) };
+                let with = LineSetup { brings: &BTreeMap::new(), in_live_shell: input.restart != Some(true) };
                 resolved.resources.extend(named.shell.untold(caller, &with));
             }
             Ok(resolved)
@@ -88,7 +88,7 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
         .precheck(move |input: Arc<BashInput>, resolved: Resolved, caller| {
             let prepared = checked.shell.may_run_in(&resolved).map(|prepared| {
                 let around = input.line().map(|line| {
-                    let mut would = Would::new(line, &caller, &resolved);
+                    let mut would = PlannedLine::new(line, &caller, &resolved);
                     would.in_live_shell = input.restart != Some(true);
                     checked.shell.surroundings(checked.shells.hand(), would)
                 });
@@ -106,7 +106,8 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
                 let restart = input.restart == Some(true);
                 match input.line() {
                     Some(line) => {
-                        let job = Job { line: line.to_owned(), restart, away: Away::Never, env: BTreeMap::new() };
+                        let job =
+                            Job { line: line.to_owned(), restart, away: BackgroundAfter::Never, env: BTreeMap::new() };
                         parts.run(job, &resolved, &context).await.map(|ran| BashOutput::Ran(Box::new(ran)))
                     }
                     None => parts.restarted(&resolved, &context).await,
@@ -132,7 +133,7 @@ fn restarted_words(output: &Value) -> UserText {
 impl Persistent {
     async fn restarted(&self, resolved: &Resolved, context: &ToolContext) -> Result<BashOutput, ToolFailure> {
         let place = self.shell.files.place(resolved).map_err(failure)?;
-        let live = self.shells.ready(context, place.path(), Wanted::Fresh).await?;
+        let live = self.shells.ready(context, place.path(), ShellChoice::Fresh).await?;
         let cwd = live.now().inside.clone();
         context.shell(ShellFact::Cwd(cwd.clone()));
         Ok(BashOutput::Restarted { restarted: true, cwd })

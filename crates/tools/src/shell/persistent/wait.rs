@@ -30,7 +30,8 @@ const LOOK: Duration = Duration::from_millis(5);
 /// The end of a command that nobody has been told of.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Uncollected {
+#[schemars(rename = "Uncollected")]
+pub(super) struct UncollectedEnd {
     #[serde(skip)]
     #[schemars(skip)]
     id: Option<CommandId>,
@@ -48,7 +49,7 @@ pub(super) struct Uncollected {
     error: Option<String>,
 }
 
-impl Uncollected {
+impl UncollectedEnd {
     /// `streams` are masked already.
     pub(super) fn new(
         id: Option<CommandId>,
@@ -95,7 +96,7 @@ struct WaitOutput {
     status: &'static str,
     persistent_shell: Option<ShellView>,
     shell_state: Option<StateView>,
-    result: Option<Uncollected>,
+    result: Option<UncollectedEnd>,
     error: Option<String>,
     busy_plan: Option<BusyPlan>,
     recovery_plan: Option<NextStep>,
@@ -148,7 +149,7 @@ pub(super) fn tool(parts: Arc<Persistent>) -> Result<Tool, BuildError> {
 
 impl Persistent {
     /// The end of a command that went away, if there is one by then.
-    async fn wait(&self, context: &ToolContext, most: Duration) -> Option<Uncollected> {
+    async fn wait(&self, context: &ToolContext, most: Duration) -> Option<UncollectedEnd> {
         let session = context.caller().session_id;
         let until = Instant::now() + most;
         loop {

@@ -8,13 +8,13 @@ use portcullis_sandbox::shell::quoted;
 use portcullis_secret::SecretText;
 
 /// A change of a shell.
-pub(super) enum Small<'a> {
+pub(super) enum ShellChange<'a> {
     Cd(&'a Path),
     Set(&'a EnvKey, &'a SecretText),
     Unset(&'a EnvKey),
 }
 
-impl Small<'_> {
+impl ShellChange<'_> {
     /// By the shell's own words, whatever functions bear their names.
     pub(super) fn bytes(&self) -> Vec<u8> {
         match self {

@@ -1,6 +1,6 @@
 //! Commands that run what they are given as input: `xargs env`, `find -exec {}`.
 
-use super::marks::{self, Open};
+use super::marks::{self, OpenExtent};
 use super::shell::{self, is_shell};
 use super::unwrap::{self, Inner, base};
 
@@ -40,11 +40,11 @@ pub(super) fn filled_in(argv: &[String], mut form: Vec<String>) -> Vec<String> {
     names.push("{}");
     for word in &mut form {
         if marks::of(word).is_none() && names.iter().any(|hole| word.contains(hole)) {
-            *word = marks::mark(std::mem::take(word), Open::One);
+            *word = marks::mark(std::mem::take(word), OpenExtent::One);
         }
     }
     if appends {
-        form.push(marks::mark(String::new(), Open::Many));
+        form.push(marks::mark(String::new(), OpenExtent::Many));
     }
     form
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use portcullis_base::{EnvKey, loads_code};
 use portcullis_command::{self as command, PlacedCommand};
-use portcullis_contract::{Around, Bound, Caller, Resolved, Surroundings};
+use portcullis_contract::{Bound, Caller, Resolved, SurroundingFacts, Surroundings};
 use portcullis_sandbox::{self as sandbox, Access, VirtualPath};
 use portcullis_secret::SecretText;
 
-use super::places::{Places, joined};
-use super::project_script::{NotKnown, Project, Quoted};
+use super::places::{LineFolders, joined};
+use super::project_script::{NotKnown, Project, QuotedScript};
 use super::{HOME, ShellTools, programs, project_script};
 use crate::hand::Hand;
 
@@ -22,7 +22,7 @@ const VOLATILE: [&str; 5] = ["_", "SHLVL", "PWD", "OLDPWD", "PORTCULLIS_WORKSPAC
 const SECRET_NAMES: [&str; 7] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "APIKEY"];
 
 /// A line, and where and with what it would run.
-pub(super) struct Would {
+pub(super) struct PlannedLine {
     pub(super) line: String,
     pub(super) caller: Caller,
     /// The folder, resolved.
@@ -33,7 +33,7 @@ pub(super) struct Would {
     pub(super) in_live_shell: bool,
 }
 
-impl Would {
+impl PlannedLine {
     pub(super) fn new(line: &str, caller: &Caller, resolved: &Resolved) -> Self {
         let cwd = resolved.cwd.clone().unwrap_or_else(|| HOME.to_owned());
         let (brings, in_live_shell) = (BTreeMap::new(), false);
@@ -43,7 +43,7 @@ impl Would {
 
 impl ShellTools {
     /// Looks when somebody is or was asked.
-    pub(super) fn surroundings(&self, hand: &Hand, would: Would) -> Surroundings {
+    pub(super) fn surroundings(&self, hand: &Hand, would: PlannedLine) -> Surroundings {
         let (parts, hand, would) = (self.clone(), hand.clone(), std::sync::Arc::new(would));
         Surroundings::by(move || {
             let (parts, hand, would) = (parts.clone(), hand.clone(), std::sync::Arc::clone(&would));
@@ -51,8 +51,8 @@ impl ShellTools {
         })
     }
 
-    async fn around(&self, hand: &Hand, would: &Would) -> Around {
-        let mut around = Around::default();
+    async fn around(&self, hand: &Hand, would: &PlannedLine) -> SurroundingFacts {
+        let mut around = SurroundingFacts::default();
         let identity = |path: &str| {
             let found = self.files.mounts.resolve(path).and_then(|place| sandbox::identity(&place));
             // What cannot be looked at cannot be run in either; that it could not be is bound as well.
@@ -66,7 +66,7 @@ impl ShellTools {
         let analysis = command::analyse(&would.line);
         let altered = would.in_live_shell.then(|| self.live.look(would.caller.session_id)).flatten();
         let settled = !env.contains_key("CDPATH") && altered.is_none_or(|live| live.altered.is_none());
-        let places = Places { mounts: &self.files.mounts, start: &would.cwd, settled };
+        let places = LineFolders { mounts: &self.files.mounts, start: &would.cwd, settled };
         let placed = analysis.placed();
         for (name, place) in places.entered(&placed) {
             let title = format!("the folder `{name}`");
@@ -80,7 +80,7 @@ impl ShellTools {
                 None => Bound::new(title, "not known before the line runs", ""),
             });
         }
-        let programs = programs::bound(&placed, &programs::From { places: &places, path: &path });
+        let programs = programs::bound(&placed, &programs::LookupStart { places: &places, path: &path });
         around.bound.extend(programs.bound);
         if !programs.words.is_empty() {
             around.facts.push(("programs".to_owned(), programs.words.join(", ")));
@@ -111,7 +111,7 @@ impl ShellTools {
     }
 
     /// The environment that the line would see, by name.
-    async fn environment(&self, hand: &Hand, would: &Would) -> BTreeMap<String, SecretText> {
+    async fn environment(&self, hand: &Hand, would: &PlannedLine) -> BTreeMap<String, SecretText> {
         let live = would.in_live_shell.then(|| self.live.look(would.caller.session_id)).flatten();
         let mut env = match (live, VirtualPath::new(&would.cwd)) {
             (Some(live), _) => live.env,
@@ -125,7 +125,7 @@ impl ShellTools {
     }
 
     /// Every variable is bound; one that loads code is shown.
-    fn variables(&self, would: &Would, env: &BTreeMap<String, SecretText>, around: &mut Around) {
+    fn variables(&self, would: &PlannedLine, env: &BTreeMap<String, SecretText>, around: &mut SurroundingFacts) {
         let bound = |name: &str, value: &SecretText| Bound {
             name: format!("the variable {name}"),
             what: String::new(),
@@ -161,7 +161,7 @@ impl ShellTools {
     }
 
     /// A file of the project that rules let be read.
-    fn script(&self, would: &Would, path: &str) -> Option<(String, String)> {
+    fn script(&self, would: &PlannedLine, path: &str) -> Option<(String, String)> {
         let place = self.files.mounts.resolve(path).ok()?;
         let canonical = place.path().as_str().to_owned();
         if !self.files.rules.now(&would.caller, &["read"], &canonical).may_see(&canonical) {
@@ -173,7 +173,7 @@ impl ShellTools {
 }
 
 /// Shows a script and binds it, once.
-fn quote(script: Quoted, around: &mut Around) {
+fn quote(script: QuotedScript, around: &mut SurroundingFacts) {
     if !around.bound.iter().any(|known| known.name == script.name) {
         around.bound.push(Bound::new(script.name.clone(), "", script.whole));
         around.facts.push((format!("{} (untrusted, quoted)", script.name), script.text));

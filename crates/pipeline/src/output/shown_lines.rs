@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_base::{Code, Digest, FileFact, LineRange, Recorded};
 use portcullis_contract::Content;
-use portcullis_event::{Earlier, Observed};
+use portcullis_event::{EarlierObservation, Observed};
 
 use crate::phases::intent::Intent;
 use crate::sessions::session::SessionShared;
@@ -26,7 +26,7 @@ pub struct InContext {
 struct Page {
     sha256: Digest,
     lines: Vec<LineRange>,
-    shown_by: Earlier,
+    shown_by: EarlierObservation,
     /// The seq of the answer that asked for it: a compaction takes out whole answers.
     answer: u64,
 }
@@ -53,7 +53,8 @@ impl InContext {
         if lines.is_empty() {
             return;
         }
-        let shown_by = Earlier { observation_id: observed.observation_id, call_id: observed.call_id.clone() };
+        let shown_by =
+            EarlierObservation { observation_id: observed.observation_id, call_id: observed.call_id.clone() };
         let page = Page { sha256: *sha256, lines: lines.clone(), shown_by, answer };
         self.lock().entry(path.clone()).or_default().push(page);
     }
@@ -80,7 +81,7 @@ impl InContext {
         self.lock().values().flatten().any(|page| page.shown_by.call_id == call_id)
     }
 
-    fn shown(&self, path: &str, sha256: Digest, lines: &[LineRange]) -> Option<Earlier> {
+    fn shown(&self, path: &str, sha256: Digest, lines: &[LineRange]) -> Option<EarlierObservation> {
         let book = self.lock();
         let same = |page: &&Page| page.sha256 == sha256 && page.lines == lines;
         book.get(path)?.iter().rev().find(same).map(|page| page.shown_by.clone())

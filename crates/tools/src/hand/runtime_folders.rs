@@ -7,16 +7,16 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_contract::ToolFailure;
-use portcullis_sandbox::hand::{Guard, Hold, Step, can_change, way_to};
+use portcullis_sandbox::hand::{Guard, OnUnheld, Step, can_change, way_to};
 
 use super::Hand;
-use super::view::{Shown, join};
+use super::view::{ViewPlaces, join};
 
 /// The folders of this view that must be read-only.
 ///
 /// # Errors
 /// If such a folder is the mount itself: then no command can run there.
-pub(super) fn held(hand: &Hand, shown: &Shown) -> Result<Vec<Guard>, ToolFailure> {
+pub(super) fn held(hand: &Hand, shown: &ViewPlaces) -> Result<Vec<Guard>, ToolFailure> {
     let ours = &hand.settings().ours;
     let masked: Vec<PathBuf> = ours.iter().filter_map(|path| path.canonicalize().ok()).collect();
     let mut guards: Vec<Guard> = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn held(hand: &Hand, shown: &Shown) -> Result<Vec<Guard>, ToolFailure
                 }
                 for place in mount.places.iter().map(|place| join(place, rest)) {
                     if !guards.iter().any(|guard| guard.place == place) {
-                        guards.push(Guard { place, hold: Hold::Must });
+                        guards.push(Guard { place, hold: OnUnheld::Must });
                     }
                 }
             }

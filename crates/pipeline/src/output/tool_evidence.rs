@@ -3,7 +3,7 @@
 
 use portcullis_base::{ArtifactKind, SideEffect};
 use portcullis_contract::Content;
-use portcullis_contract::seam::Kept;
+use portcullis_contract::seam::KeptEvidence;
 use portcullis_event::Observed;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ const NOT_KEPT: &str = "(not kept)";
 
 pub(crate) async fn keep_handed_over(
     evidence: &Evidence<'_>,
-    kept: Vec<Kept>,
+    kept: Vec<KeptEvidence>,
     observed: &mut Observed,
     content: &mut Option<Vec<Content>>,
     facts: &mut Append,

@@ -11,11 +11,11 @@ use portcullis_secret::file_names;
 
 use crate::path::Segment;
 use crate::subject::Subject;
-use crate::{PathPattern, Place, ResourcePattern, glob, places};
+use crate::{LaterPlace, PathPattern, ResourcePattern, glob, places};
 
 /// One thing that a path is besides a file, and the names in it that tell so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hit {
+pub(crate) struct PathMeaning {
     pub(crate) name: &'static str,
     pub(crate) why: &'static str,
     /// The number of a name in the path, and the text that tells.
@@ -24,10 +24,10 @@ pub(crate) struct Hit {
 
 /// Why a resource needs a rule that names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Classed {
+pub(crate) struct SpecialResource {
     pub(crate) class: BuiltIn,
     path: String,
-    hits: Vec<Hit>,
+    hits: Vec<PathMeaning>,
 }
 
 /// The rules that are built in.
@@ -47,7 +47,7 @@ impl BuiltIn {
     }
 }
 
-impl Classed {
+impl SpecialResource {
     /// What an access is about, if a rule must name it. By the path alone where that is enough, so that no tool can
     /// forget to say it.
     pub(crate) fn of(request: &AccessRequest, resource: &Resource, subject: &Subject) -> Option<Self> {
@@ -55,14 +55,16 @@ impl Classed {
         let only_reads = request.risk.iter().all(|risk| *risk == Risk::Read);
         if let Some(ResourceClass::Secret(_)) = resource.class.as_ref().filter(|_| only_reads) {
             let told = file_names::telling_names(path);
-            let hits =
-                told.map(|(secret, signs)| Hit { name: secret.pattern, why: secret.why, signs }).into_iter().collect();
+            let hits = told
+                .map(|(secret, signs)| PathMeaning { name: secret.pattern, why: secret.why, signs })
+                .into_iter()
+                .collect();
             return Some(Self { class: BuiltIn::Secrets, path: path.clone(), hits });
         }
         let writes = request.risk.iter().any(|risk| *risk != Risk::Read);
         let mut hits = if writes { places::hits(path) } else { Vec::new() };
         let told = match &resource.class {
-            Some(ResourceClass::RunsLater(pattern)) if writes => Place::by_pattern(pattern),
+            Some(ResourceClass::RunsLater(pattern)) if writes => LaterPlace::by_pattern(pattern),
             _ => None,
         };
         if let Some(place) = told.filter(|place| !hits.iter().any(|hit| hit.name == place.pattern)) {
@@ -82,7 +84,7 @@ impl Classed {
 
     /// What a person is told.
     pub(crate) fn said(&self) -> String {
-        let Some(Hit { name, why, .. }) = self.hits.first() else { return "it holds secrets".to_owned() };
+        let Some(PathMeaning { name, why, .. }) = self.hits.first() else { return "it holds secrets".to_owned() };
         let name = name.trim_end_matches('/');
         match self.class {
             BuiltIn::RunsLater => {
@@ -93,7 +95,7 @@ impl Classed {
     }
 }
 
-fn names(pattern: &PathPattern, path: &str, hit: &Hit) -> bool {
+fn names(pattern: &PathPattern, path: &str, hit: &PathMeaning) -> bool {
     if pattern.anchor().1 {
         return true;
     }
@@ -136,7 +138,7 @@ mod tests {
     fn is_named(pattern: &str, path: &str) -> bool {
         let resource = Resource::path(path, path);
         let request = AccessRequest::new(Action::new("write"), resource.clone(), RiskSet::from([Risk::Write]));
-        let classed = Classed::of(&request, &resource, &Subject::of(&resource)).expect("it is a place");
+        let classed = SpecialResource::of(&request, &resource, &Subject::of(&resource)).expect("it is a place");
         classed.is_named_by(&ResourcePattern::Path(vec![PathPattern::parse(pattern).expect("a pattern")]))
     }
 
@@ -145,7 +147,7 @@ mod tests {
         let class = ResourceClass::RunsLater(".git/hooks/".to_owned());
         let resource = Resource::path("/workspace/bare/hooks/update", "x").classed(Some(class));
         let request = AccessRequest::new(Action::new("write"), resource.clone(), RiskSet::from([Risk::Write]));
-        let classed = Classed::of(&request, &resource, &Subject::of(&resource)).expect("it is a place");
+        let classed = SpecialResource::of(&request, &resource, &Subject::of(&resource)).expect("it is a place");
         let named = |text: &str| {
             classed.is_named_by(&ResourcePattern::Path(vec![PathPattern::parse(text).expect("a pattern")]))
         };
@@ -158,7 +160,7 @@ mod tests {
         let named = |pattern: &str, path: &str| {
             let resource = Resource::path(path, path).classed(Some(ResourceClass::Secret("x".to_owned())));
             let request = AccessRequest::new(Action::new("read"), resource.clone(), RiskSet::from([Risk::Read]));
-            let classed = Classed::of(&request, &resource, &Subject::of(&resource)).expect("it is a secret");
+            let classed = SpecialResource::of(&request, &resource, &Subject::of(&resource)).expect("it is a secret");
             classed.is_named_by(&ResourcePattern::Path(vec![PathPattern::parse(pattern).expect("a pattern")]))
         };
         for (pattern, path) in [

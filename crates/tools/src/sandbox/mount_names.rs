@@ -9,9 +9,9 @@ const WORKSPACE: &str = "/workspace";
 
 /// The mounts, for naming alone.
 #[derive(Clone)]
-pub(super) struct Places(pub(super) Arc<MountTable>);
+pub(super) struct MountNames(pub(super) Arc<MountTable>);
 
-impl Places {
+impl MountNames {
     /// The root of the mount that a path lies in, of all the longest. By names alone: a shown path is canonical.
     pub(super) fn mount_path(&self, shown: &str) -> String {
         let whole = match shown {

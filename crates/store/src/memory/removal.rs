@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use portcullis_base::{Digest, TenantId, Timestamp};
-use portcullis_event::{Body, Typed};
+use portcullis_event::{Body, DecodedBody};
 
 use super::Tables;
 use crate::{ArtifactRow, Retain, SessionKey, StoreError, Tombstone, VARIABLE, variable_ids, was_erased};
@@ -21,7 +21,7 @@ impl Tables {
     pub(super) fn erase(&mut self, key: SessionKey) {
         for event in self.events.get_mut(&key).into_iter().flatten() {
             event.payload = None;
-            event.typed = Typed::default();
+            event.typed = DecodedBody::default();
         }
         self.sessions.remove(&key);
         self.intents.remove(&key);

@@ -8,14 +8,14 @@ use std::time::Duration;
 use portcullis_base::{Clock, SessionId, ShellId, Timestamp};
 use portcullis_pipeline::ShellBook;
 use portcullis_sandbox::hand::{DiskBreach, Exit, Posture};
-use portcullis_sandbox::shell::{Died, Finished, Program, Shell, Sink};
+use portcullis_sandbox::shell::{FinishedLine, Program, Shell, ShellDied, Sink};
 use portcullis_secret::SecretText;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::sink::Tails;
-use crate::hand::{Emptied, Hand, Later, Masks, Seen};
-use crate::shell::live::Change;
+use super::sink::LiveTails;
+use crate::hand::{EmptiedFiles, Hand, LaterPlaces, Masks, VisiblePlaces};
+use crate::shell::session_shell::Change;
 
 /// How often it is looked whether nobody has: often enough for a span of any length, and never so often that it costs.
 const LOOK_MOST: Duration = Duration::from_secs(2);
@@ -30,15 +30,15 @@ const QUEUE: usize = 4;
 /// A command for the shell.
 struct Order {
     command: Vec<u8>,
-    sink: Box<dyn Ends>,
+    sink: Box<dyn ReturnableSink>,
     stop: CancellationToken,
     told: oneshot::Sender<Outcome>,
 }
 
 /// How a command ended, and what it was captured with.
 pub(super) struct Outcome {
-    pub(super) end: Result<Finished, Died>,
-    pub(super) sink: Box<dyn Ends>,
+    pub(super) end: Result<FinishedLine, ShellDied>,
+    pub(super) sink: Box<dyn ReturnableSink>,
     /// Guarded places, in the view, that are there since this command, besides those that run later.
     pub(super) appeared: Vec<PathBuf>,
     /// It was stopped because too little space was left where it writes.
@@ -46,17 +46,17 @@ pub(super) struct Outcome {
 }
 
 /// A sink that can be taken back.
-pub(super) trait Ends: Sink {
+pub(super) trait ReturnableSink: Sink {
     fn back(self: Box<Self>) -> Option<super::sink::Capture>;
 }
 
-impl Ends for () {
+impl ReturnableSink for () {
     fn back(self: Box<Self>) -> Option<super::sink::Capture> {
         None
     }
 }
 
-impl Ends for super::sink::Capture {
+impl ReturnableSink for super::sink::Capture {
     fn back(self: Box<Self>) -> Option<super::sink::Capture> {
         Some(*self)
     }
@@ -64,7 +64,7 @@ impl Ends for super::sink::Capture {
 
 /// Why a shell is not there any more, in a word for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum ShellEnd {
     Died,
     Idle,
     /// Its session is over.
@@ -72,7 +72,7 @@ pub(super) enum Over {
     Closed,
 }
 
-impl Over {
+impl ShellEnd {
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Died => "died",
@@ -85,15 +85,15 @@ impl Over {
 
 /// What runs in it.
 #[derive(Debug, Clone)]
-pub(super) struct Current {
+pub(super) struct CurrentCommand {
     pub(super) line: String,
     pub(super) started_at: Timestamp,
-    pub(super) tails: Arc<Tails>,
+    pub(super) tails: Arc<LiveTails>,
 }
 
 /// What changes of a shell.
 #[derive(Debug, Clone)]
-pub(super) struct Now {
+pub(super) struct ShellActivity {
     /// Where it is, by its virtual path; `None`: outside of every mount.
     pub(super) cwd: Option<String>,
     /// Where it was inside last.
@@ -101,7 +101,7 @@ pub(super) struct Now {
     pub(super) updated_at: Timestamp,
     pub(super) last_command_at: Option<Timestamp>,
     pub(super) command_count: u64,
-    pub(super) current: Option<Current>,
+    pub(super) current: Option<CurrentCommand>,
     pub(super) env_keys: Vec<String>,
     /// What it exports, as it was told last.
     pub(super) exported: BTreeMap<String, SecretText>,
@@ -109,7 +109,7 @@ pub(super) struct Now {
     pub(super) altered: Option<String>,
 }
 
-impl Now {
+impl ShellActivity {
     /// Its environment after a change.
     pub(super) fn knows(&mut self, change: &Change) {
         match change {
@@ -136,19 +136,19 @@ pub(super) struct Start {
     pub(super) mount_path: String,
     pub(super) masks: Arc<Masks>,
     /// Secrets that it sees empty.
-    pub(super) emptied: Arc<Emptied>,
+    pub(super) emptied: Arc<EmptiedFiles>,
     /// What its commands can see, for telling what was kept from them.
-    pub(super) seen: Seen,
+    pub(super) seen: VisiblePlaces,
     /// Its environment: what of it a command leaves as it is, is no change of the session's.
     pub(super) given: BTreeMap<String, SecretText>,
     pub(super) cwd: String,
     pub(super) env_keys: Vec<String>,
     /// What existed of the places that run later before it started.
-    pub(super) later: Arc<Later>,
+    pub(super) later: Arc<LaterPlaces>,
 }
 
 /// How long a shell may live without anybody who uses it.
-pub(super) struct Life {
+pub(super) struct ShellLifetime {
     pub(super) session: SessionId,
     pub(super) idle: Duration,
     /// Tells whether its session is over.
@@ -156,31 +156,31 @@ pub(super) struct Life {
 }
 
 /// A shell of this process.
-pub(super) struct Live {
+pub(super) struct RunningShell {
     pub(super) start: Start,
     pub(super) started_at: Timestamp,
     pub(super) posture: Posture,
-    now: Mutex<Now>,
+    now: Mutex<ShellActivity>,
     /// What existed of the places that run later when it was last looked. Held while somebody looks.
-    pub(super) later: tokio::sync::Mutex<Arc<Later>>,
+    pub(super) later: tokio::sync::Mutex<Arc<LaterPlaces>>,
     orders: mpsc::Sender<Order>,
     /// Asks it to end.
     close: CancellationToken,
-    over: watch::Receiver<Option<Over>>,
+    over: watch::Receiver<Option<ShellEnd>>,
 }
 
-impl Live {
+impl RunningShell {
     /// Hands the shell over to a task of its own, which is returned to be spawned.
     pub(super) fn new(
         shell: Shell,
         start: Start,
         clock: Arc<dyn Clock>,
-        life: Life,
+        life: ShellLifetime,
     ) -> (Arc<Self>, impl Future<Output = ()> + Send + 'static) {
         let (orders, received) = mpsc::channel(QUEUE);
         let (tell, over) = watch::channel(None);
         let started_at = clock.now();
-        let now = Now {
+        let now = ShellActivity {
             cwd: Some(start.cwd.clone()),
             inside: start.cwd.clone(),
             updated_at: started_at,
@@ -211,7 +211,7 @@ impl Live {
         (live, attended)
     }
 
-    pub(super) fn now(&self) -> MutexGuard<'_, Now> {
+    pub(super) fn now(&self) -> MutexGuard<'_, ShellActivity> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -225,7 +225,7 @@ impl Live {
     }
 
     /// Why it is gone; `None` while it lives.
-    pub(super) fn over(&self) -> Option<Over> {
+    pub(super) fn over(&self) -> Option<ShellEnd> {
         *self.over.borrow()
     }
 
@@ -241,30 +241,30 @@ impl Live {
     pub(super) async fn exec(
         &self,
         command: Vec<u8>,
-        sink: Box<dyn Ends>,
+        sink: Box<dyn ReturnableSink>,
         stop: CancellationToken,
-    ) -> Result<Outcome, Gone> {
+    ) -> Result<Outcome, ShellGone> {
         let (told, hear) = oneshot::channel();
-        self.orders.send(Order { command, sink, stop, told }).await.map_err(|_| Gone::Before)?;
-        hear.await.map_err(|_| Gone::During)
+        self.orders.send(Order { command, sink, stop, told }).await.map_err(|_| ShellGone::Before)?;
+        hear.await.map_err(|_| ShellGone::During)
     }
 
     /// Runs something small of ours. Its end is the status; what it writes goes nowhere.
-    pub(super) async fn quiet(&self, command: Vec<u8>) -> Result<u8, Gone> {
+    pub(super) async fn quiet(&self, command: Vec<u8>) -> Result<u8, ShellGone> {
         let stop = CancellationToken::new();
         let stopping = stop.clone();
         let outcome = tokio::select! {
             biased;
             outcome = self.exec(command, Box::new(()), stop) => outcome?,
-            () = async { tokio::time::sleep(QUIET).await; stopping.cancel(); std::future::pending().await } => return Err(Gone::During),
+            () = async { tokio::time::sleep(QUIET).await; stopping.cancel(); std::future::pending().await } => return Err(ShellGone::During),
         };
-        outcome.end.map(|done| done.report.status).map_err(|_| Gone::During)
+        outcome.end.map(|done| done.report.status).map_err(|_| ShellGone::During)
     }
 }
 
 /// The shell is not there any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Gone {
+pub(super) enum ShellGone {
     /// It never ran the command.
     Before,
     /// It may have run some of it.
@@ -277,8 +277,8 @@ async fn attend(
     mut orders: mpsc::Receiver<Order>,
     close: &CancellationToken,
     clock: &dyn Clock,
-    life: &Life,
-) -> Over {
+    life: &ShellLifetime,
+) -> ShellEnd {
     let mut used = clock.monotonic();
     let look = (life.idle / LOOKS).clamp(LOOK_LEAST, LOOK_MOST);
     // What was told once is not told again.
@@ -288,22 +288,22 @@ async fn attend(
             biased;
             () = close.cancelled() => {
                 shell.close().await;
-                return Over::Closed;
+                return ShellEnd::Closed;
             }
             order = orders.recv() => match order {
                 Some(order) => order,
                 // Nobody knows it any more.
                 None => {
                     shell.close().await;
-                    return Over::Closed;
+                    return ShellEnd::Closed;
                 }
             },
-            _ = shell.idle() => return Over::Died,
+            _ = shell.idle() => return ShellEnd::Died,
             () = tokio::time::sleep(look) => {
                 let over = if clock.monotonic().saturating_sub(used) >= life.idle {
-                    Over::Idle
+                    ShellEnd::Idle
                 } else if life.book.is_over(life.session).await {
-                    Over::Terminated
+                    ShellEnd::Terminated
                 } else {
                     continue;
                 };
@@ -332,7 +332,7 @@ async fn attend(
         known.extend(appeared.iter().cloned());
         let _ = told.send(Outcome { end, sink, appeared, breach });
         if died {
-            return if close.is_cancelled() { Over::Closed } else { Over::Died };
+            return if close.is_cancelled() { ShellEnd::Closed } else { ShellEnd::Died };
         }
     }
 }

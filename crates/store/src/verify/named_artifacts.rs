@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use portcullis_base::{ArtifactId, ArtifactRef, Digest, SessionId, TenantId};
-use portcullis_event::facts::{ArtifactStored, ArtifactsExpired, Asked, MenuFrozen, TaskCompleted};
+use portcullis_event::facts::{ArtifactStored, ArtifactsExpired, MenuFrozen, PermissionAsked, TaskCompleted};
 use portcullis_event::{Body, Event, EventBody as _, EventType, Observed, operator_log_of};
 
 use crate::{ArtifactRow, SessionKey, Store, StoreError, artifacts_named};
@@ -11,7 +11,7 @@ use crate::{ArtifactRow, SessionKey, Store, StoreError, artifacts_named};
 /// Artifacts by id, each as its events name it and in whose log. Events of one artifact say the same of it, unless a log is
 /// older than a fact of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedArtifacts {
     /// Whose word it is that an artifact expired.
     operator_log: SessionId,
     artifacts: BTreeMap<ArtifactId, Vec<(SessionId, ArtifactRef)>>,
@@ -21,7 +21,7 @@ pub struct Named {
     expired: BTreeSet<ArtifactId>,
 }
 
-impl Named {
+impl NamedArtifacts {
     /// Nothing yet.
     #[must_use]
     pub fn by_logs_of(tenant: TenantId) -> Self {
@@ -107,7 +107,8 @@ impl Named {
 pub(super) const MENU: EventType = MenuFrozen::KIND;
 
 /// Types whose events name artifacts.
-pub(super) const NAMING: [EventType; 4] = [ArtifactStored::KIND, Asked::KIND, Observed::KIND, TaskCompleted::KIND];
+pub(super) const NAMING: [EventType; 4] =
+    [ArtifactStored::KIND, PermissionAsked::KIND, Observed::KIND, TaskCompleted::KIND];
 
 /// Whether an event of its session made a row as it stands. The events that keep artifacts are looked at first, because
 /// they are few and small.

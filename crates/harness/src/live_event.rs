@@ -6,7 +6,7 @@ use portcullis_event::facts::FinalChecked;
 
 /// One thing that happened just now.
 #[derive(Debug, Clone, Copy)]
-pub enum Live<'a> {
+pub enum LiveEvent<'a> {
     WakeBegan {
         wake_id: WakeId,
     },
@@ -19,7 +19,7 @@ pub enum Live<'a> {
     /// The model's message is whole.
     MessageEnd,
     /// The request failed after some of its text or thinking was told. Those pieces belong to no message, and the log does
-    /// not have them. If the model is asked again, the next [`Live::Asking`] begins the message anew.
+    /// not have them. If the model is asked again, the next [`LiveEvent::Asking`] begins the message anew.
     BrokeOff,
     /// Again for a call that was held back behind one that waited: its id is the same.
     CallBegan {
@@ -57,18 +57,18 @@ pub enum Live<'a> {
 
 /// Hears it.
 pub trait Watcher: Send + Sync {
-    fn see(&self, live: Live<'_>);
+    fn see(&self, live: LiveEvent<'_>);
 }
 
 /// Nobody watches.
-pub struct Unwatched;
+pub struct NoWatcher;
 
-impl Watcher for Unwatched {
-    fn see(&self, _live: Live<'_>) {}
+impl Watcher for NoWatcher {
+    fn see(&self, _live: LiveEvent<'_>) {}
 }
 
-impl<F: Fn(Live<'_>) + Send + Sync> Watcher for F {
-    fn see(&self, live: Live<'_>) {
+impl<F: Fn(LiveEvent<'_>) + Send + Sync> Watcher for F {
+    fn see(&self, live: LiveEvent<'_>) {
         self(live);
     }
 }

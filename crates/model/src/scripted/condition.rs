@@ -8,9 +8,9 @@ use crate::{Message, ResultPart, ToolResult, UserPart};
 /// The conditions of a turn; all that are given must hold.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct When {
+pub(super) struct TurnCondition {
     /// A result in the newest message.
-    observed: Option<Observed>,
+    observed: Option<ResultPattern>,
     /// Text in the newest message, results included.
     contains: Option<String>,
     /// The code of the newest result in the newest message.
@@ -26,17 +26,17 @@ pub(super) struct When {
 /// What a result must show; all that is given must hold of the same result.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Observed {
+struct ResultPattern {
     tool: Option<String>,
     exit_code: Option<i64>,
     code: Option<String>,
     ok: Option<bool>,
 }
 
-impl When {
+impl TurnCondition {
     /// Refuses what is written and means nothing.
     pub(super) fn checked(self) -> Result<Self, &'static str> {
-        if self.observed == Some(Observed::default()) {
+        if self.observed == Some(ResultPattern::default()) {
             return Err("`observed` is empty; write `tool`, `exit_code`, `code` or `ok` in it");
         }
         if self.turn == Some(0) {
@@ -51,7 +51,9 @@ impl When {
         let given = |condition: &Option<String>, test: &dyn Fn(&str) -> bool| condition.as_deref().is_none_or(test);
         self.turn.is_none_or(|turn| turn == request)
             && self.observed.as_ref().is_none_or(|wanted| results(newest).any(|result| wanted.fits(result)))
-            && given(&self.code, &|code| results(newest).last().is_some_and(|r| Facts::of(r).code() == Some(code)))
+            && given(&self.code, &|code| {
+                results(newest).last().is_some_and(|r| ResultFacts::of(r).code() == Some(code))
+            })
             && given(&self.contains, &|text| texts(newest).any(|shown| shown.contains(text)))
             && given(&self.message, &|text| words(messages).iter().any(|said| said.contains(text)))
             && given(&self.thread, &|text| {
@@ -60,9 +62,9 @@ impl When {
     }
 }
 
-impl Observed {
+impl ResultPattern {
     fn fits(&self, result: &ToolResult) -> bool {
-        let facts = Facts::of(result);
+        let facts = ResultFacts::of(result);
         self.tool.as_deref().is_none_or(|tool| tool == facts.tool())
             && self.exit_code.is_none_or(|code| facts.exit_code() == Some(code))
             && self.code.as_deref().is_none_or(|code| facts.code() == Some(code))
@@ -71,12 +73,12 @@ impl Observed {
 }
 
 /// The facts of an observation: the first line of its text, one JSON object; below it comes what the tool put out.
-struct Facts<'r> {
+struct ResultFacts<'r> {
     result: &'r ToolResult,
     line: Value,
 }
 
-impl<'r> Facts<'r> {
+impl<'r> ResultFacts<'r> {
     fn of(result: &'r ToolResult) -> Self {
         let first = result.parts.first().and_then(|part| match part {
             ResultPart::Text(text) => text.lines().next(),

@@ -20,7 +20,7 @@ use crate::shell::line_input::{TIMEOUT_MOST_MS, TIMEOUT_MS, ran};
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Looked {
+struct LookOutput {
     /// It ran outside of the shell, which knows nothing of it.
     read_only: bool,
     cwd: String,
@@ -57,7 +57,7 @@ fn decided(input: &BashInput, resolved: &Resolved) -> Option<ReadLine> {
 
 pub(super) fn tool(reads: ReadHand) -> Result<Tool, BuildError> {
     let named = reads.clone();
-    Tool::builder::<BashInput, Looked>(DESCRIPTION)
+    Tool::builder::<BashInput, LookOutput>(DESCRIPTION)
         .semantics(Semantics {
             effects: EffectSet::from([Effect::SandboxExecute]),
             timeout: Timeout { default_ms: TIMEOUT_MS, max_ms: TIMEOUT_MOST_MS },
@@ -104,12 +104,12 @@ async fn look(
     input: &BashInput,
     line: &ReadLine,
     context: &ToolContext,
-) -> Result<Looked, ToolFailure> {
+) -> Result<LookOutput, ToolFailure> {
     let ran = reads.run(context, line).await?;
     let duration_ms = ran.duration_ms();
     let command = input.line().unwrap_or_default().to_owned();
     reads.remember(context, line, &ran, (command, Vec::new()));
     let ReadRan { exit_code, stdout, stderr, .. } = ran.judged(context, line.plan())?;
     let cwd = line.cwd().as_str().to_owned();
-    Ok(Looked { read_only: true, cwd, exit_code, stdout, stderr, duration_ms })
+    Ok(LookOutput { read_only: true, cwd, exit_code, stdout, stderr, duration_ms })
 }

@@ -43,7 +43,7 @@ impl Mark {
 
 /// The place of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ScriptPosition {
     /// The number of this request, from 1.
     pub(super) request: u64,
     /// The first turn that may be taken.
@@ -51,7 +51,7 @@ pub(super) struct Place {
     pub(super) calls: u64,
 }
 
-impl Place {
+impl ScriptPosition {
     /// The place of a conversation's next request.
     pub(super) fn of(script: &Script, system: &str, messages: &[Message]) -> Self {
         let marked = messages.iter().enumerate().rev().find_map(|(at, message)| match message {

@@ -2,7 +2,7 @@
 
 use portcullis_base::loads_code;
 
-use super::assigned::SYSTEM;
+use super::program_variables::SYSTEM;
 use super::unwrap::{base, is_assignment};
 use super::{marks, scripts};
 
@@ -21,7 +21,7 @@ const COMPILERS: &[&str] = &[
 
 /// What a line makes.
 #[derive(Default)]
-pub(super) struct Made<'l> {
+pub(super) struct MadeFiles<'l> {
     /// Last names of what it names in doing so.
     touched: Vec<&'l str>,
     /// Those that are there afterwards.
@@ -32,7 +32,7 @@ pub(super) struct Made<'l> {
     open: bool,
 }
 
-impl<'l> Made<'l> {
+impl<'l> MadeFiles<'l> {
     /// What `commands` make, and redirections to `written`.
     pub(super) fn of(commands: &'l [Vec<String>], written: impl Iterator<Item = &'l str>) -> Self {
         let mut made = Self::default();

@@ -4,7 +4,7 @@
 use portcullis_base::Reason;
 use portcullis_contract::{Caller, Precondition, Resolved, Resource};
 use portcullis_policy::{DeniedPath, PathPattern};
-use portcullis_sandbox::matching::{self, Linked, Wanted};
+use portcullis_sandbox::matching::{self, LinkedFile, PlaceMatcher};
 
 use super::FileTools;
 
@@ -23,7 +23,7 @@ impl Patterns {
     }
 }
 
-impl Wanted for Patterns {
+impl PlaceMatcher for Patterns {
     fn is(&self, path: &str) -> Option<usize> {
         self.all.iter().position(|pattern| pattern.matches(path))
     }
@@ -35,7 +35,11 @@ impl Wanted for Patterns {
 
 impl FileTools {
     /// The files that rules deny a caller under these actions and that have more than one name.
-    pub(crate) fn denied_with_other_names(&self, caller: &Caller, actions: &[&str]) -> std::io::Result<Vec<Linked>> {
+    pub(crate) fn denied_with_other_names(
+        &self,
+        caller: &Caller,
+        actions: &[&str],
+    ) -> std::io::Result<Vec<LinkedFile>> {
         let denied = self.rules.denied(caller, actions).unwrap_or_default();
         let patterns = Patterns::of(denied);
         if patterns.all.is_empty() { Ok(Vec::new()) } else { matching::linked(&self.mounts, &patterns) }

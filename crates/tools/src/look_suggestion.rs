@@ -20,7 +20,7 @@ pub struct ShellKnown<'a> {
 
 /// One call that answers a person's words: suggested to the model, never made by the runtime.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FirstLook {
+pub struct LookSuggestion {
     pub intent: &'static str,
     pub tool: &'static str,
     pub input: Value,
@@ -29,7 +29,7 @@ pub struct FirstLook {
 /// The look that a message asks for. The first row that matches is the intent, whether its tool is offered or not: another
 /// row would be a guess.
 #[must_use]
-pub fn first_look(said: &str, known: &ShellKnown<'_>) -> Option<FirstLook> {
+pub fn first_look(said: &str, known: &ShellKnown<'_>) -> Option<LookSuggestion> {
     let said: String = said.chars().take(LOOKED_AT).collect();
     let words = said.to_lowercase();
     let table: [(&'static str, &'static str, Option<Value>); 5] = [
@@ -48,7 +48,7 @@ pub fn first_look(said: &str, known: &ShellKnown<'_>) -> Option<FirstLook> {
         ),
         ("cwd_check", "bash", cwd_check(&words).then(|| json!({"command": "pwd", "cwd": known.cwd}))),
     ];
-    table.into_iter().find_map(|(intent, tool, input)| Some(FirstLook { intent, tool, input: input? }))
+    table.into_iter().find_map(|(intent, tool, input)| Some(LookSuggestion { intent, tool, input: input? }))
 }
 
 fn any(words: &str, of: &[&str]) -> bool {

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use portcullis_contract::{ToolContext, ToolFailure};
 use portcullis_event::fold::RUNS_LATER;
-use portcullis_policy::places::{self, PLACES, Place, PlaceKind};
-use portcullis_sandbox::hand::{Guard, Hold};
-use portcullis_sandbox::host_way::{HostWay, Spot, host_way};
-use portcullis_sandbox::tree::{Object, Sighted, object_at};
+use portcullis_policy::places::{self, LaterPlace, PLACES, PlaceKind};
+use portcullis_sandbox::hand::{Guard, OnUnheld};
+use portcullis_sandbox::host_way::{HostWay, MountSpot, host_way};
+use portcullis_sandbox::tree::{Object, SightedEntry, object_at};
 use portcullis_sandbox::{Kind, MountTable};
 
-use super::view::{Shown, join};
+use super::view::{ViewPlaces, join};
 use super::{Hand, git};
 
 /// Folders that package managers and compilers fill. Nobody works in them, and what they hold is made anew often: only
@@ -28,25 +28,25 @@ const FILLED: &[&str] = &["node_modules", "site-packages", "vendor", "target", "
 const GUARDS_MAX: usize = 500;
 
 /// Where something stands: the virtual path of its mount, and the way from there.
-pub(super) type At = (String, PathBuf);
+pub(super) type MountedPath = (String, PathBuf);
 
 /// The places that exist, at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct Later {
-    found: HashMap<At, Found>,
+pub(crate) struct LaterPlaces {
+    found: HashMap<MountedPath, ExistingPlace>,
     /// Where nothing stands yet to which a link or a setting leads.
-    unmade: HashMap<At, &'static Place>,
+    unmade: HashMap<MountedPath, &'static LaterPlace>,
     /// How many were not looked for, because there are too many.
     over: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+struct ExistingPlace {
     /// Another one at the same place is new.
     object: Object,
     /// Not a git folder as a whole: git writes in it, so only what decides in it is guarded.
     guarded: bool,
-    place: &'static Place,
+    place: &'static LaterPlace,
 }
 
 /// Whether a name begins a place, for the index of the tree.
@@ -70,7 +70,7 @@ impl Hand {
     ///
     /// # Errors
     /// If a mount cannot be listed.
-    pub(crate) async fn sighted(&self) -> Result<Arc<Vec<Sighted>>, ToolFailure> {
+    pub(crate) async fn sighted(&self) -> Result<Arc<Vec<SightedEntry>>, ToolFailure> {
         let hand = self.clone();
         let looked = crate::off_thread(move || hand.0.tree.look(hand.mounts())).await;
         looked.map(Arc::new).map_err(|error| {
@@ -80,25 +80,25 @@ impl Hand {
     }
 
     /// What of it runs later.
-    pub(super) fn later(&self, sighted: &[Sighted]) -> Later {
+    pub(super) fn later(&self, sighted: &[SightedEntry]) -> LaterPlaces {
         let settings = self.settings();
         let homes = settings.homes.iter().chain(settings.host.as_ref().map(|host| &host.home));
-        Later::of(self.mounts(), homes.cloned().collect(), sighted)
+        LaterPlaces::of(self.mounts(), homes.cloned().collect(), sighted)
     }
 
     /// What of the tree as it is now runs later; `None` if it cannot be listed.
-    pub(crate) fn later_now(&self) -> Option<Later> {
+    pub(crate) fn later_now(&self) -> Option<LaterPlaces> {
         self.0.tree.look(self.mounts()).ok().map(|sighted| self.later(&sighted))
     }
 
     /// Whether there is a place that a command launched with `since` could change.
-    pub(crate) fn places_changed(&self, since: &Later, sighted: &[Sighted]) -> bool {
+    pub(crate) fn places_changed(&self, since: &LaterPlaces, sighted: &[SightedEntry]) -> bool {
         self.later(sighted).new_since(since).next().is_some()
     }
 
     /// What is there now and was not at the time of `before`, by virtual paths, outermost first. What cannot be looked at
     /// is told by the next command, which does not start then.
-    pub(crate) async fn appeared_since(&self, before: &Later) -> (Arc<Later>, Vec<PathBuf>) {
+    pub(crate) async fn appeared_since(&self, before: &LaterPlaces) -> (Arc<LaterPlaces>, Vec<PathBuf>) {
         let Ok(sighted) = self.sighted().await else { return (Arc::default(), Vec::new()) };
         let now = Arc::new(self.later(&sighted));
         let mut paths: Vec<PathBuf> =
@@ -114,29 +114,29 @@ pub(crate) fn outermost(paths: &mut Vec<PathBuf>) {
     paths.dedup_by(|one, above| one.starts_with(above));
 }
 
-impl Later {
-    pub(super) fn of(table: &MountTable, homes: Vec<PathBuf>, sighted: &[Sighted]) -> Self {
-        let mut gather = Gather { table, homes, later: Self::default(), git: git::Seen::default() };
+impl LaterPlaces {
+    pub(super) fn of(table: &MountTable, homes: Vec<PathBuf>, sighted: &[SightedEntry]) -> Self {
+        let mut gather = Gather { table, homes, later: Self::default(), git: git::VisitedConfig::default() };
         for mount in table.mounts() {
-            let here: Vec<&Sighted> = sighted.iter().filter(|one| one.mount == mount.root().as_str()).collect();
+            let here: Vec<&SightedEntry> = sighted.iter().filter(|one| one.mount == mount.root().as_str()).collect();
             let roots: HashSet<&Path> = here
                 .iter()
                 .filter(|one| one.beneath.ends_with(".git"))
                 .filter_map(|one| one.beneath.parent())
                 .collect();
             for one in &here {
-                gather.take(&Spot { mount, beneath: one.beneath.clone() }, one, &roots);
+                gather.take(&MountSpot { mount, beneath: one.beneath.clone() }, one, &roots);
             }
         }
         gather.later
     }
 
-    fn new_since<'l>(&'l self, before: &'l Self) -> impl Iterator<Item = &'l At> {
+    fn new_since<'l>(&'l self, before: &'l Self) -> impl Iterator<Item = &'l MountedPath> {
         self.found.iter().filter(|(at, found)| before.found.get(*at) != Some(*found)).map(|(at, _)| at)
     }
 
     /// What a path is by what exists, or by a setting or a link that leads to it; also if it lies in such a folder.
-    pub(crate) fn place_at(&self, mount: &str, beneath: &Path) -> Option<&'static Place> {
+    pub(crate) fn place_at(&self, mount: &str, beneath: &Path) -> Option<&'static LaterPlace> {
         beneath.ancestors().filter(|part| !part.as_os_str().is_empty()).find_map(|part| {
             let at = (mount.to_owned(), part.to_owned());
             let found = self.found.get(&at).filter(|found| found.guarded).map(|found| found.place);
@@ -145,26 +145,26 @@ impl Later {
     }
 
     /// The guards of a view, and how many there would be too many.
-    pub(super) fn guards(&self, shown: &Shown) -> (Vec<Guard>, usize) {
+    pub(super) fn guards(&self, shown: &ViewPlaces) -> (Vec<Guard>, usize) {
         // A mount cannot stand on a link. Where it leads to is here as well.
-        let stands = |(at, found): &(&At, &Found)| {
+        let stands = |(at, found): &(&MountedPath, &ExistingPlace)| {
             found.guarded && found.object.kind != Kind::Other && !at.1.as_os_str().is_empty()
         };
-        let writable = |at: &At| shown.mounts.iter().any(|mount| mount.root == at.0 && mount.writable);
-        let mut found: Vec<&At> =
+        let writable = |at: &MountedPath| shown.mounts.iter().any(|mount| mount.root == at.0 && mount.writable);
+        let mut found: Vec<&MountedPath> =
             self.found.iter().filter(stands).map(|(at, _)| at).filter(|at| writable(at)).collect();
         found.sort_by_cached_key(|at| (at.1.components().count(), *at));
         let over = found.len().saturating_sub(GUARDS_MAX) + self.over;
         found.truncate(GUARDS_MAX);
         let guards = found.into_iter().flat_map(|(mount, beneath)| {
-            shown.places_of(mount, beneath).map(|place| Guard { place, hold: Hold::IfPossible })
+            shown.places_of(mount, beneath).map(|place| Guard { place, hold: OnUnheld::IfPossible })
         });
         (guards.collect(), over)
     }
 }
 
 #[cfg(test)]
-impl Later {
+impl LaterPlaces {
     pub(super) fn guards_exactly(&self, beneath: &str) -> bool {
         let at = ("/workspace".to_owned(), PathBuf::from(beneath));
         self.found.get(&at).is_some_and(|found| found.guarded && found.object.kind != Kind::Other)
@@ -180,12 +180,12 @@ pub(super) struct Gather<'t> {
     pub(super) table: &'t MountTable,
     /// Folders that `~` may stand for.
     pub(super) homes: Vec<PathBuf>,
-    later: Later,
-    pub(super) git: git::Seen,
+    later: LaterPlaces,
+    pub(super) git: git::VisitedConfig,
 }
 
 impl<'t> Gather<'t> {
-    fn take(&mut self, spot: &Spot<'t>, one: &Sighted, roots: &HashSet<&Path>) {
+    fn take(&mut self, spot: &MountSpot<'t>, one: &SightedEntry, roots: &HashSet<&Path>) {
         if one.git {
             git::repository(self, spot, None);
             return;
@@ -197,7 +197,7 @@ impl<'t> Gather<'t> {
         let name = one.beneath.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let folder = one.beneath.parent().unwrap_or(Path::new(""));
         let filled = folder.iter().any(|part| FILLED.iter().any(|filled| part == *filled));
-        let from = Spot { mount: spot.mount, beneath: folder.to_owned() };
+        let from = MountSpot { mount: spot.mount, beneath: folder.to_owned() };
         for place in PLACES.iter().filter(|place| place.is_kept() && place.is_begun_by(name)) {
             let way = || join(Path::new(name), &place.names().skip(1).collect::<PathBuf>());
             match place.kind {
@@ -221,14 +221,24 @@ impl<'t> Gather<'t> {
     }
 
     /// Guards what a path leads to, and watches each link on the way. Gives what stands at its end.
-    pub(super) fn follow(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> Option<Spot<'t>> {
+    pub(super) fn follow(
+        &mut self,
+        from: &MountSpot<'t>,
+        name: &Path,
+        place: &'static LaterPlace,
+    ) -> Option<MountSpot<'t>> {
         let end = self.expect(from, name, place)?;
         self.add(&end, place, true);
         Some(end)
     }
 
     /// The same without a guard.
-    pub(super) fn expect(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> Option<Spot<'t>> {
+    pub(super) fn expect(
+        &mut self,
+        from: &MountSpot<'t>,
+        name: &Path,
+        place: &'static LaterPlace,
+    ) -> Option<MountSpot<'t>> {
         let (end, would_be) = self.go(from, name, place);
         if let Some(spot) = would_be {
             self.later.unmade.insert(at(&spot), place);
@@ -237,11 +247,21 @@ impl<'t> Gather<'t> {
     }
 
     /// The same where nothing is expected if nothing is there.
-    pub(super) fn watch(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> Option<Spot<'t>> {
+    pub(super) fn watch(
+        &mut self,
+        from: &MountSpot<'t>,
+        name: &Path,
+        place: &'static LaterPlace,
+    ) -> Option<MountSpot<'t>> {
         self.go(from, name, place).0
     }
 
-    fn go(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> (Option<Spot<'t>>, Option<Spot<'t>>) {
+    fn go(
+        &mut self,
+        from: &MountSpot<'t>,
+        name: &Path,
+        place: &'static LaterPlace,
+    ) -> (Option<MountSpot<'t>>, Option<MountSpot<'t>>) {
         let HostWay { links, end, would_be } = host_way(self.table, from, name);
         for link in &links {
             self.add(link, place, false);
@@ -251,14 +271,14 @@ impl<'t> Gather<'t> {
         (end.filter(|end| by_its_name || !self.is_hidden(end)), would_be)
     }
 
-    fn is_hidden(&self, spot: &Spot<'t>) -> bool {
+    fn is_hidden(&self, spot: &MountSpot<'t>) -> bool {
         let path = join(spot.mount.root().as_str().as_ref(), &spot.beneath);
         path.to_str().is_some_and(|path| self.table.resolve(path).is_err())
     }
 
-    pub(super) fn add(&mut self, spot: &Spot<'t>, place: &'static Place, guarded: bool) {
+    pub(super) fn add(&mut self, spot: &MountSpot<'t>, place: &'static LaterPlace, guarded: bool) {
         let Some(object) = object_at(spot.mount, &spot.beneath) else { return };
-        let found = self.later.found.entry(at(spot)).or_insert(Found { object, guarded, place });
+        let found = self.later.found.entry(at(spot)).or_insert(ExistingPlace { object, guarded, place });
         if guarded && !found.guarded {
             (found.guarded, found.place) = (true, place);
         }
@@ -270,7 +290,7 @@ impl<'t> Gather<'t> {
     }
 }
 
-pub(super) fn at(spot: &Spot<'_>) -> At {
+pub(super) fn at(spot: &MountSpot<'_>) -> MountedPath {
     (spot.mount.root().as_str().to_owned(), spot.beneath.clone())
 }
 

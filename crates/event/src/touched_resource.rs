@@ -7,7 +7,7 @@ use crate::facts::is_false;
 
 /// One thing that a call would touch, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Touched {
+pub struct TouchedResource {
     pub action: String,
     pub kind: String,
     pub name: String,

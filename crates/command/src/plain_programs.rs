@@ -49,7 +49,7 @@ pub fn is_known(program: &str) -> bool {
 
 /// What a program does with its words and with what it is given to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reads {
+pub enum ProgramReads {
     /// It shows, compares, searches or keeps them. What it runs by an option is found elsewhere in this crate.
     Text,
     /// It runs the command or the line in its words, which is one of the forms of the command. Of its own words only
@@ -70,27 +70,27 @@ const TEXT_WITH_VERBS: &str = "find gfind gh glab hub systemctl loginctl hostnam
 
 /// What the program of a command does with its words.
 #[must_use]
-pub fn reads(argv: &[String]) -> Reads {
-    let Some(at) = argv.iter().position(|word| !unwrap::is_assignment(word)) else { return Reads::Values };
+pub fn reads(argv: &[String]) -> ProgramReads {
+    let Some(at) = argv.iter().position(|word| !unwrap::is_assignment(word)) else { return ProgramReads::Values };
     let (program, words) = (marks::bare(&argv[at]), &argv[at + 1..]);
     let name = unwrap::base(program);
     let family = verbs::family(name);
     let is = |list: &str| list.split_ascii_whitespace().any(|known| known == family);
     let interprets = hidden::is_interpreter(family) && !family.ends_with("awk");
     if !is_known(program) {
-        Reads::Anything
+        ProgramReads::Anything
     } else if family == "git" && git::reads_text(words) {
-        Reads::Text
+        ProgramReads::Text
     } else if is(TEXT_WITH_VERBS) {
         // What is behind `--` goes to another program.
-        if words.iter().any(|word| word == "--") { Reads::Values } else { Reads::Text }
+        if words.iter().any(|word| word == "--") { ProgramReads::Values } else { ProgramReads::Text }
     } else if unwrap::looks_through(name, words) {
-        Reads::Wraps
+        ProgramReads::Wraps
     } else if is(RUN_VALUES) || interprets || is_shell(name) {
-        Reads::Values
+        ProgramReads::Values
     } else if is(KNOWN) || table::program_names().any(|known| known == name) {
-        Reads::Text
+        ProgramReads::Text
     } else {
-        Reads::Values
+        ProgramReads::Values
     }
 }

@@ -15,12 +15,12 @@ use crate::{FileError, Kind, Mount, VirtualPath};
 
 /// Host folders that no walk enters and files that nothing opens.
 #[derive(Clone, Default)]
-pub(crate) struct Hidden {
+pub(crate) struct HiddenPlaces {
     objects: Arc<[Identity]>,
     places: Arc<[PathBuf]>,
 }
 
-impl Hidden {
+impl HiddenPlaces {
     /// The same and these. `mounts` are the host places of the mounts.
     pub(crate) fn and<'p>(&self, paths: impl IntoIterator<Item = &'p Path>, mounts: &[PathBuf]) -> Self {
         let (mut objects, mut places) = (self.objects.to_vec(), self.places.to_vec());
@@ -54,7 +54,7 @@ impl Hidden {
     }
 
     /// Refuses to make `names`, of which none stands in `dir` yet, if a hidden place is on the way. In any case of the
-    /// letters, as for [`Mount::names_config`]. Whoever makes something asks [`Hidden::check`] about it afterwards: a link
+    /// letters, as for [`Mount::names_config`]. Whoever makes something asks [`HiddenPlaces::check`] about it afterwards: a link
     /// may lead here from the hidden place.
     pub(crate) fn check_new<'n>(
         &self,
@@ -79,7 +79,7 @@ impl Hidden {
         Ok(())
     }
 
-    /// [`Hidden::check`] of an opened directory; asks nothing of the kernel while nothing is hidden.
+    /// [`HiddenPlaces::check`] of an opened directory; asks nothing of the kernel while nothing is hidden.
     pub(crate) fn check_dir(&self, dir: &Dir, from: &VirtualPath) -> Result<(), FileError> {
         if self.is_empty() {
             return Ok(());
@@ -93,7 +93,7 @@ impl Hidden {
     }
 }
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for HiddenPlaces {
     /// Without the places, which are host paths (H6).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hidden").field("objects", &self.objects).finish_non_exhaustive()

@@ -14,7 +14,7 @@ use crate::codec::{digest_at, id, id_at};
 use crate::connect::overwriting;
 use crate::error::Fail;
 use crate::op::Tx;
-use crate::runs::{self, Runs};
+use crate::runs::{self, RunReader};
 use crate::{apply, query, search};
 
 /// Refuses what would be added to an erased session. Only a log that ended is looked at.
@@ -84,7 +84,7 @@ fn menus(conn: &Connection, tenant: TenantId) -> rusqlite::Result<HashSet<Digest
          WHERE l.tenant = ?1 AND e.type = 'tool.menu'",
     )?;
     let mut rows = statement.query(params![id(tenant.as_u128())])?;
-    let mut runs = Runs::of(conn);
+    let mut runs = RunReader::of(conn);
     while let Some(row) = rows.next()? {
         let payload = runs.payload(row, 2)?;
         if let Body::MenuFrozen(menu) = Body::decode(&EventType::recorded(row.get(0)?), row.get(1)?, payload) {

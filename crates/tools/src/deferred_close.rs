@@ -4,17 +4,17 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use portcullis_sandbox::Replaced;
+use portcullis_sandbox::ReplacedFile;
 
 /// Long enough to gather what a busy session replaces, short enough that nobody misses the room.
 const SOON: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Default)]
-pub(crate) struct LetGo(Arc<Mutex<Vec<Replaced>>>);
+pub(crate) struct LetGo(Arc<Mutex<Vec<ReplacedFile>>>);
 
 impl LetGo {
     /// Takes over what a write replaced.
-    pub(crate) fn take(&self, replaced: Replaced) {
+    pub(crate) fn take(&self, replaced: ReplacedFile) {
         let alone = {
             let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             held.push(replaced);

@@ -17,7 +17,7 @@ const MOST: usize = 16;
 
 /// The newest warnings of this kind that no person has answered an ask under.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warned {
+pub struct UnansweredWarnings {
     /// Each with the event that told it, oldest first.
     newest: Vec<(u64, String)>,
     /// Older ones that gave way.
@@ -26,11 +26,11 @@ pub struct Warned {
     shown_by: BTreeMap<AskId, u64>,
 }
 
-impl Warned {
+impl UnansweredWarnings {
     pub(super) fn apply(&mut self, event: &Event, body: &Body) {
         match body {
-            Body::Asked(asked) => self.asked(event.seq, asked.ask_id),
-            Body::Replied(replied) => self.answered(replied.ask_id, &replied.channel),
+            Body::PermissionAsked(asked) => self.asked(event.seq, asked.ask_id),
+            Body::AskReplied(replied) => self.answered(replied.ask_id, &replied.channel),
             Body::AskClosed(closed) => drop(self.shown_by.remove(&closed.ask_id)),
             Body::Observed(observed) => self.add(event.seq, &observed.warnings),
             Body::TaskCompleted(end) => self.add(event.seq, &end.warnings),
@@ -90,13 +90,13 @@ mod tests {
     const FIRST: AskId = AskId::from_u128(1);
     const SECOND: AskId = AskId::from_u128(2);
 
-    fn planted(warned: &mut Warned, seq: u64, place: &str) {
+    fn planted(warned: &mut UnansweredWarnings, seq: u64, place: &str) {
         warned.add(seq, &[format!("{RUNS_LATER}{place}"), format!("path_hidden: {place}")]);
     }
 
     #[test]
     fn a_place_that_runs_later_is_shown_until_a_person_answers_an_ask_that_showed_it() {
-        let mut warned = Warned::default();
+        let mut warned = UnansweredWarnings::default();
         warned.asked(1, FIRST);
         planted(&mut warned, 2, "a");
         // This ask stood before the place was told.
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_gave_way_is_counted_and_what_is_told_again_is_the_newest() {
-        let mut warned = Warned::default();
+        let mut warned = UnansweredWarnings::default();
         for at in 0..MOST as u64 {
             planted(&mut warned, at, &at.to_string());
         }
