@@ -21,10 +21,11 @@ pub const LINES: &[(&str, u8)] = &[
     ("store-postgres", LEAF_LINE),
     ("artifacts-s3", LEAF_LINE),
     ("code", LEAF_LINE),
-    ("mcp", LEAF_LINE),
-    ("server", LEAF_LINE),
-    ("portcullis", 9),
-    ("cli", 10),
+    ("config", 9),
+    ("portcullis", 10),
+    ("mcp", 11),
+    ("server", 11),
+    ("cli", 12),
 ];
 
 /// The line of the leaves, each of which holds one heavy dependency.

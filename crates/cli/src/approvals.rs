@@ -13,7 +13,6 @@ use serde_json::json;
 use crate::args::{Approvals, Globals};
 use crate::ask::Ask;
 use crate::ask_view::{self, WholeAsk};
-use crate::config::Settings;
 use crate::exit::{ExitKind, failed};
 use crate::hints;
 use crate::render::{self, Term};
@@ -24,7 +23,7 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
     match what {
         Approvals::List => list(globals, term).await,
         Approvals::Watch => {
-            let settings = Settings::load(globals)?;
+            let settings = globals.settings()?;
             is_there(&settings)?;
             watch::run(&World::open(settings, term)?, term).await
         }
@@ -57,7 +56,7 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
 }
 
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
-    let asks = match World::look(Settings::load(globals)?)? {
+    let asks = match World::look(globals.settings()?)? {
         Some(world) => Ask::pending(&world).await?,
         None => Vec::new(),
     };

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use portcullis_base::{AskId, EventId, GrantId, InvocationId, IsolationLevel, SessionId, WakeId};
 
-use crate::{config, values};
+use portcullis::Profile;
+use portcullis_config::{ApprovalMode, ConfigError, Flags, Settings, values};
 
 /// Runs tools for AI agents through one gate: checked, asked for, recorded, provable.
 #[derive(Debug, Parser)]
@@ -67,12 +69,39 @@ pub struct Globals {
     pub log: Option<String>,
     /// How this run's own asks are answered: wait for a person, or allow or deny each at once; deny rules still hold
     /// [env: PORTCULLIS_APPROVALS] [default: ask]
-    #[arg(long, global = true, hide_short_help = true, value_enum, value_name = "HOW")]
+    #[arg(long, global = true, hide_short_help = true, value_parser = approval_modes(), value_name = "HOW")]
     pub approvals: Option<ApprovalMode>,
     /// The least isolation that commands may run with: full, no_pivot, no_namespaces, seccomp_only or none; below it a
     /// call fails [default: full]
-    #[arg(long, global = true, hide_short_help = true, value_name = "LEVEL", value_parser = config::isolation_level)]
+    #[arg(long, global = true, hide_short_help = true, value_name = "LEVEL", value_parser = portcullis_config::isolation_level)]
     pub sandbox: Option<IsolationLevel>,
+}
+
+/// The words of `--approvals`, with completion.
+fn approval_modes() -> impl TypedValueParser<Value = ApprovalMode> {
+    PossibleValuesParser::new(ApprovalMode::ALL.map(ApprovalMode::as_str))
+        .try_map(|word| ApprovalMode::from_word(&word))
+}
+
+impl Globals {
+    /// What the flags, the variables and the files say together.
+    pub fn settings(&self) -> Result<Settings, ConfigError> {
+        Settings::load(&Flags {
+            workspace: self.workspace.is_some(),
+            workspace_is_home: self.workspace_is_home,
+            store: self.store.clone(),
+            artifacts: self.artifacts.clone(),
+            config: self.config.clone(),
+            profile: self.profile.map(|name| match name {
+                ProfileName::Code => Profile::Code,
+                ProfileName::Managed => Profile::Managed,
+            }),
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            approvals: self.approvals,
+            sandbox: self.sandbox,
+        })
+    }
 }
 
 /// When to use colours.
@@ -89,15 +118,6 @@ pub enum Color {
 pub enum ProfileName {
     Code,
     Managed,
-}
-
-/// What becomes of this run's own asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum ApprovalMode {
-    #[default]
-    Ask,
-    Allow,
-    Deny,
 }
 
 #[derive(Debug, Subcommand)]

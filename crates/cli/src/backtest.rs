@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use portcullis::{AccessRequest, Action, DefaultPolicy, GrantBook, Policy, RememberedGrant, Resource};
 use portcullis_base::{Clock as _, IntentId, SessionId, SystemClock, Timestamp};
+use portcullis_config::{ProjectRules, Settings, rules_of};
 use portcullis_event::facts::{PermissionDecided, TouchedResource, Verdict};
 use portcullis_event::{Body, LOCAL_TENANT};
 use portcullis_policy::{Asker, Decision, Grant, Layer, Rule};
@@ -16,11 +17,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::Globals;
-use crate::config::{self, Settings};
 use crate::exit::ExitKind;
 use crate::policy::sound;
 use crate::progress::Bar;
-use crate::project::{ProjectRules, rules_of};
 use crate::render::{self, Term, exact};
 use crate::world::{World, key};
 
@@ -188,7 +187,7 @@ impl Trial<'_> {
             Some(folder) => ProjectRules::load(&settings.home, folder),
             None => Ok(ProjectRules::default()),
         };
-        let theirs = config::project_file(folder.as_deref().unwrap_or(Path::new("/")));
+        let theirs = portcullis_config::project_file(folder.as_deref().unwrap_or(Path::new("/")));
         let here = self.file.canonicalize().ok().is_some_and(|file| theirs.canonicalize().is_ok_and(|own| own == file));
         let policy = match self.layer {
             // As if the person had trusted it: whoever tries a file wants to know what it would do.

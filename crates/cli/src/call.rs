@@ -5,6 +5,7 @@ use std::io::{self, Read};
 
 use portcullis::{CallOutcome, Reply, Runtime, RuntimeError};
 use portcullis_base::{AskId, Code, EventId, SessionId, limits};
+use portcullis_config::{ApprovalMode, Settings};
 use portcullis_event::Observed;
 use portcullis_event::facts::BY_FLAG;
 use portcullis_pipeline::folded;
@@ -12,21 +13,20 @@ use portcullis_store::{AskRow, LeaseOwner, Log as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{ApprovalMode, CallArgs, Globals};
+use crate::args::{CallArgs, Globals};
 use crate::ask::Ask;
-use crate::config::Settings;
 use crate::exit::{ExitKind, failed, fault, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::signals::interruptible;
 use crate::world::{World, call_session, key, next_call_session, workspace};
-use crate::{ask_view, example_input, home_workspace, person};
+use crate::{ask_view, example_input, hints, home_workspace, person};
 
 /// Who holds a session meanwhile, for whoever comes across it.
 const CALLED: &str = "portcullis call";
 
 pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let input = input(&args.input)?;
-    let settings = Settings::load(globals)?;
+    let settings = globals.settings()?;
     let approvals = settings.approvals;
     let here = workspace(globals);
     // Rules that cannot be read stop the start before anything is made on disk.
@@ -66,7 +66,7 @@ pub async fn let_go(runtime: &Runtime, term: &Term) {
 /// A project whose record of trust says nothing is not trusted: its allows do nothing, and its owner should know why.
 pub fn warn_of_trust(settings: &Settings, folder: &std::path::Path, term: &Term) -> anyhow::Result<()> {
     if let Some(unreadable) = settings.unreadable_trust(folder)? {
-        let text = format!("warning: {}; {}", unreadable.what, unreadable.to_do);
+        let text = format!("warning: {}; {}", unreadable.what, hints::of_trust(&unreadable));
         term.note(&render::exact(&text, 8_192));
     }
     Ok(())

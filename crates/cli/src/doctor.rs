@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use portcullis::NetworkAccess;
 use portcullis::hand::Launcher;
 use portcullis_base::{Clock as _, Entropy, IsolationLevel, SystemClock, SystemIds};
+use portcullis_config::{Settings, project_file};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
 use portcullis_policy::{EnterprisePolicy, Policy, Rule, lint};
 use portcullis_store::{Log as _, RecordWrite, Records as _, StoreError, verify_session};
@@ -17,7 +18,6 @@ use serde_json::{Value, json};
 
 use crate::args::Globals;
 use crate::caches::Cache;
-use crate::config::{Settings, project_file};
 use crate::dead_rules::REACHES;
 use crate::exit::ExitKind;
 use crate::hints;
@@ -73,7 +73,7 @@ impl Findings {
 pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let mut findings = Findings::default();
     let mut isolated = None;
-    match Settings::load(globals) {
+    match globals.settings() {
         Err(error) => findings.broken("configuration", format!("{error:#}"), "correct that, then run doctor again"),
         Ok(settings) => {
             configuration(&settings, &mut findings);
@@ -179,7 +179,8 @@ fn rules(settings: &Settings, globals: &Globals, findings: &mut Findings) {
         findings.note("rules", fault.to_string(), "portcullis policy check says the same, and ends with 1 for it");
     }
     if let Ok(Some(unreadable)) = settings.unreadable_trust(&folder) {
-        findings.broken("rules", unreadable.what, unreadable.to_do);
+        let to_do = hints::of_trust(&unreadable);
+        findings.broken("rules", unreadable.what, to_do);
     }
     for rule in policy.inert_rules() {
         let file = project_file(&folder);
@@ -274,12 +275,12 @@ fn keep_key(
     fresh: bool,
     ids: &SystemIds,
     findings: &mut Findings,
-    load: impl Fn(&dyn Entropy) -> anyhow::Result<()>,
+    load: impl Fn(&dyn Entropy) -> Result<(), portcullis_config::ConfigError>,
 ) {
     if path.exists() {
         match load(ids) {
             Ok(()) => findings.ok("keys", format!("{name} is there, for its owner alone")),
-            Err(error) => findings.broken("keys", format!("{error:#}"), "without it nothing is recorded"),
+            Err(error) => findings.broken("keys", format!("{error}"), "without it nothing is recorded"),
         }
     } else if fresh {
         findings.ok("keys", format!("{name} is made with the store"));

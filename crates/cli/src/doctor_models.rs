@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use portcullis::SystemClock;
 use portcullis::model::{AtHand, Catalog, ModelSettings};
+use portcullis_config::ModelChoice;
 
-use crate::config::ModelChoice;
 use crate::hints;
 use crate::last_start;
 use crate::run::model as run_model;

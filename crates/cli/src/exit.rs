@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::io::{self, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use portcullis::{GrantError, RuntimeError};
 use portcullis_base::{Code, Reason, Recorded};
+use portcullis_config::{ConfigError, UnreadableFile};
 use portcullis_event::Observed;
 use portcullis_pipeline::{Halt, ShelfError};
 use portcullis_policy::PolicyError;
@@ -77,28 +77,6 @@ impl std::error::Error for Fault {}
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
     fault(ExitKind::Usage, text)
 }
-
-/// A file that somebody named and that cannot be read: wrong usage, wherever it is named, and never the work that failed.
-#[derive(Debug)]
-pub struct UnreadableFile(String);
-
-impl UnreadableFile {
-    pub fn absent(path: &Path) -> anyhow::Error {
-        Self(format!("{}: there is no such file", path.display())).into()
-    }
-
-    pub fn because(path: &Path, why: &str) -> anyhow::Error {
-        Self(format!("cannot read {}: {why}", path.display())).into()
-    }
-}
-
-impl fmt::Display for UnreadableFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UnreadableFile {}
 
 /// The work failed.
 pub fn failed(text: impl Into<String>) -> anyhow::Error {
@@ -249,6 +227,9 @@ fn ended_by(error: &anyhow::Error) -> (ExitKind, bool) {
         if cause.is::<UnreadableFile>() {
             return (ExitKind::Usage, false);
         }
+        if let Some(error) = cause.downcast_ref::<ConfigError>() {
+            return (config_ending(error), false);
+        }
         let ended = if let Some(error) = cause.downcast_ref::<RuntimeError>() {
             match error {
                 RuntimeError::Store(error) | RuntimeError::Grant(GrantError::Store(error)) => store_ending(error),
@@ -311,6 +292,17 @@ fn of_the_world(cause: &(dyn std::error::Error + 'static)) -> bool {
                 | StoreError::LockHeld { .. }
         ),
         None => cause.is::<KeyFileError>() || cause.is::<io::Error>(),
+    }
+}
+
+/// What a person configured is theirs to mend; a place that cannot be written to is the machine's fault.
+fn config_ending(error: &ConfigError) -> ExitKind {
+    match error {
+        ConfigError::Invalid(_)
+        | ConfigError::Unreadable(_)
+        | ConfigError::Policy(_)
+        | ConfigError::AllowForbidden(_) => ExitKind::Usage,
+        ConfigError::DataFolder(_) | ConfigError::Key(_) | ConfigError::OwnFile { .. } => ExitKind::Broken,
     }
 }
 

@@ -6,7 +6,6 @@ use portcullis_event::{Actor, LOCAL_TENANT, Stamp};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Grants};
-use crate::config::Settings;
 use crate::exit::ExitKind;
 use crate::person;
 use crate::render::{self, Term, exact};
@@ -24,7 +23,7 @@ fn book(world: &World) -> GrantBook {
 }
 
 async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<ExitKind> {
-    let mut grants = match World::look(Settings::load(globals)?)? {
+    let mut grants = match World::look(globals.settings()?)? {
         Some(world) => book(&world).all().await?,
         None => Vec::new(),
     };

@@ -7,6 +7,7 @@ use portcullis::harness::ServeFault;
 use portcullis::model::{Failure, ModelError, ModelSetting};
 use portcullis::{GrantError, Refused, RuntimeError};
 use portcullis_base::{Code, IsolationLevel, Recorded};
+use portcullis_config::{ConfigError, trust::UnreadableTrust};
 use portcullis_event::{Body, Observed};
 use portcullis_pipeline::{Halt, ShelfError};
 use portcullis_store::{StoreError, Witness};
@@ -66,6 +67,11 @@ pub fn of_warnings(observed: &Observed, level: impl FnOnce() -> IsolationLevel) 
     (warned && level() != IsolationLevel::Full).then_some(ISOLATION)
 }
 
+/// The hint for a record of trust that says nothing.
+pub fn of_trust(unreadable: &UnreadableTrust) -> String {
+    format!("look at that file, then trust it again: portcullis policy trust {}", unreadable.file.display())
+}
+
 /// The hint for an event whose content is damaged.
 pub fn of_event(body: &Body) -> Option<&'static str> {
     body.is_damaged().then_some(LOST_CONTENT)
@@ -87,6 +93,9 @@ fn of_one(cause: &(dyn Error + 'static)) -> Option<&'static str> {
             ShelfError::Store(error) => of_store(error),
             ShelfError::NotFound(_) | ShelfError::Expired { .. } => None,
         };
+    }
+    if let Some(ConfigError::AllowForbidden(_)) = cause.downcast_ref::<ConfigError>() {
+        return Some("answer each ask with `portcullis approvals`");
     }
     if let Some(ServeFault::Store(error)) = cause.downcast_ref::<ServeFault>() {
         return of_store(error);

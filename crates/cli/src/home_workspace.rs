@@ -10,14 +10,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use portcullis::hand::way_to;
 use portcullis_base::{Clock as _, Digest, SystemClock};
+use portcullis_config::{DraftFile, Settings, other_name, runtime_folders};
 use portcullis_policy::EnterprisePolicy;
 use serde_json::json;
 
-use crate::config::Settings;
-use crate::draft::DraftFile;
 use crate::exit::{failed, usage};
-use crate::other_names::other_name;
-use crate::ours;
 use crate::person;
 use crate::render::place;
 use crate::world::quoted;
@@ -83,7 +80,7 @@ fn nobody_to_ask(workspace: &Path, held: &str) -> anyhow::Error {
 
 /// What the workspace holds, in words, if no flag says that it is meant.
 fn open_question(settings: &Settings, workspace: &Path) -> anyhow::Result<Option<String>> {
-    if let Some((place, name)) = other_name(workspace, &ours::places(settings, workspace)) {
+    if let Some((place, name)) = other_name(workspace, &runtime_folders::places(settings, workspace)) {
         return Err(usage(format!(
             "{} is another name of {} (a bind mount), which holds folders of Portcullis, and commands are kept from those by \
              their first name alone; work in {}, or in the folder of a project",
@@ -105,14 +102,15 @@ fn open_question(settings: &Settings, workspace: &Path) -> anyhow::Result<Option
 
 /// What a workspace holds that makes it more than a project, in words.
 fn held(settings: &Settings, workspace: &Path) -> Option<String> {
-    let config = ours::config_folder();
+    let config = runtime_folders::config_folder();
     let own = [Some(settings.home.root()), config.as_deref()];
     // Nothing works in there at all, and the runtime says so itself.
     if own.iter().flatten().any(|folder| folder.canonicalize().is_ok_and(|real| workspace.starts_with(real))) {
         return None;
     }
-    let mine = ours::own_home().and_then(|home| home.canonicalize().ok());
-    if let Some(home) = ours::homes_in(workspace).into_iter().max_by_key(|home| Some(home) == mine.as_ref()) {
+    let mine = runtime_folders::own_home().and_then(|home| home.canonicalize().ok());
+    if let Some(home) = runtime_folders::homes_in(workspace).into_iter().max_by_key(|home| Some(home) == mine.as_ref())
+    {
         let whose = if Some(&home) == mine.as_ref() { "your home folder" } else { "a home folder" };
         return Some(match home == workspace {
             true => format!("is {whose}"),
@@ -123,7 +121,7 @@ fn held(settings: &Settings, workspace: &Path) -> Option<String> {
     let named = [
         ("the data folder", Some(settings.home.root())),
         ("the configuration folder", config.as_deref()),
-        ("the folder of the organisation's rules", Some(ours::enterprise_folder())),
+        ("the folder of the organisation's rules", Some(runtime_folders::enterprise_folder())),
     ];
     let (what, folder) = named.into_iter().find(|(_, folder)| folder.is_some_and(is_inside))?;
     Some(format!("holds {what} of Portcullis, {}, or a link on the way to it", folder.unwrap_or(workspace).display()))

@@ -11,7 +11,6 @@ use portcullis_store::{Artifacts, Blob, Import, LocalArtifacts, Log as _, conten
 use serde_json::json;
 
 use crate::args::Globals;
-use crate::config::Settings;
 use crate::exit::failed;
 use crate::export::ContentLine;
 use crate::export_check::{self, ExportLines};
@@ -33,7 +32,7 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
     if let Some(fault) = &checked.fault {
         return Err(failed(format!("{}: {}; nothing was written", file.display(), exact(fault, 1_000))));
     }
-    let world = World::open(Settings::load(globals)?, term)?;
+    let world = World::open(globals.settings()?, term)?;
     let session = manifest.session_id;
     refuse_erased(&world, session, checked.head).await?;
     let artifacts = world.artifacts()?;

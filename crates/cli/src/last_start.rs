@@ -11,10 +11,9 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use portcullis::NetworkAccess;
 use portcullis::model::Destination;
+use portcullis_config::{DraftFile, Settings};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Settings;
-use crate::draft::DraftFile;
 use crate::exit::{failed, usage};
 use crate::home_workspace::{has_a_person, says_yes};
 use crate::render::{Term, exact};

@@ -1,6 +1,6 @@
 //! The `portcullis` binary: a thin user of the library crates.
 //!
-//! Owns: arguments, configuration files, where things are on disk, what a person reads, exit codes.
+//! Owns: arguments, what a person reads, exit codes.
 //! Knows nothing of: how a call is decided, run or kept. One file a subcommand; the one renderer is
 //! [`render`].
 //!
@@ -21,13 +21,11 @@ mod caches;
 mod call;
 mod choice;
 mod completions;
-mod config;
 mod custom_tools;
 mod dead_rules;
 mod demo;
 mod doctor;
 mod doctor_models;
-mod draft;
 mod events;
 mod example_input;
 mod exit;
@@ -38,21 +36,17 @@ mod fork;
 mod gc;
 mod grants;
 mod hints;
-mod home;
 mod home_workspace;
 mod import;
 mod last_start;
 mod loss;
 mod mapped;
 mod operator;
-mod other_names;
-mod ours;
 mod output_tail;
 mod pages;
 mod person;
 mod policy;
 mod progress;
-mod project;
 mod rebuild;
 mod redrive;
 mod render;
@@ -71,10 +65,8 @@ mod thinker;
 mod tools;
 mod trace;
 mod tree;
-mod trust;
 mod typing;
 mod unknown;
-mod values;
 mod wake;
 mod watch;
 mod worker;

@@ -14,7 +14,6 @@ use portcullis_store_sqlite::{LostEnd, SqliteStore};
 use serde_json::json;
 
 use crate::args::Globals;
-use crate::config::Settings;
 use crate::exit::{ExitKind, failed, fault, usage};
 use crate::home_workspace::says_yes;
 use crate::render::{self, Term};
@@ -101,7 +100,7 @@ pub const TO_DO_GONE: &str = "restore it from a backup; or, to go on with an emp
 /// Gives up what is lost, once somebody said so who saw what it is. Every call that is open in such a log is settled as one
 /// of which nobody knows whether it ran.
 pub async fn accept(yes: bool, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
-    let settings = Settings::load(globals)?;
+    let settings = globals.settings()?;
     let gone = SqliteStore::gone_from(&settings.database);
     let world = if gone.is_empty() {
         World::existing(globals)?

@@ -7,18 +7,19 @@ use std::path::{Path, PathBuf};
 use portcullis::instead::{self, Alternative};
 use portcullis::{Runtime, RuntimeBuilder};
 use portcullis_base::{Clock as _, Phase, SystemClock};
+use portcullis_config::{
+    ConfigError, Settings, UnreadableFile, project_file, rules_of,
+    trust::{self, TrustRecord},
+};
 use portcullis_event::facts::Verdict;
 use portcullis_pipeline::Explained;
 use portcullis_policy::{EnterprisePolicy, Finding, Layer, Rule, RuleEffect, RuleId, file_hash, lint};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Policy};
-use crate::config::{Settings, project_file};
 use crate::dead_rules::REACHES;
-use crate::exit::{ExitKind, UnreadableFile, failed, usage};
-use crate::project::rules_of;
+use crate::exit::{ExitKind, failed, usage};
 use crate::render::{self, BOLD, Term, exact, styled};
-use crate::trust::{self, TrustRecord};
 use crate::world::{World, call_session, offering, workspace};
 use crate::{ask_view, backtest, call, example_input, mapped, person};
 
@@ -40,7 +41,7 @@ fn deciding(settings: Settings, folder: &Path) -> anyhow::Result<Runtime> {
 
 async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let folder = workspace(globals)?;
-    let settings = Settings::load(globals)?;
+    let settings = globals.settings()?;
     call::warn_of_trust(&settings, &folder, term)?;
     let runtime = deciding(settings, &folder)?;
     let session = call_session(&folder);
@@ -127,7 +128,7 @@ fn in_words(found: &Explained, instead: Option<&Alternative>) -> String {
 
 fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let folder = workspace(globals)?;
-    let settings = sound(Settings::load(globals))?;
+    let settings = sound(globals.settings())?;
     let (rules, of): (Vec<Rule>, usize) = match file {
         Some(file) => {
             let (layer, _, rules) = sound(rules_of(file))?;
@@ -189,14 +190,17 @@ fn inert(file: Option<&Path>, rules: &[Rule], settings: &Settings, folder: &Path
 
 /// Rules that are not understood are what was asked about: wrong rules, not wrong usage. A file that is not
 /// there holds none.
-pub fn sound<T>(read: anyhow::Result<T>) -> anyhow::Result<T> {
-    read.map_err(|error| if error.is::<UnreadableFile>() { error } else { failed(error.to_string()) })
+pub fn sound<T>(read: Result<T, ConfigError>) -> anyhow::Result<T> {
+    read.map_err(|error| match error {
+        ConfigError::Unreadable(_) => error.into(),
+        _ => failed(error.to_string()),
+    })
 }
 
 fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
-    let settings = Settings::load(globals)?;
+    let settings = globals.settings()?;
     let file = if file.is_dir() { project_file(file) } else { file.to_owned() };
-    let path: PathBuf = file.canonicalize().map_err(|e| UnreadableFile::because(&file, &e.to_string()))?;
+    let path: PathBuf = file.canonicalize().map_err(|e| UnreadableFile::because(&file, e.to_string()))?;
     let (layer, text, rules) = rules_of(&path)?;
     if layer != Layer::Project {
         let text = format!(

@@ -6,14 +6,13 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use portcullis_base::{IntentId, SessionId};
+use portcullis_config::DraftFile;
 use portcullis_event::facts::WakeQueued;
 use portcullis_event::{Body, LOCAL_TENANT, Observed};
 use portcullis_store::{AskFilter, IntentRow, Log as _, SessionSummary, StoreError};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Sessions};
-use crate::config::Settings;
-use crate::draft::DraftFile;
 use crate::events::Cursor;
 use crate::exit::{ExitKind, failed};
 use crate::progress::Bar;
@@ -100,7 +99,7 @@ fn row_of(summary: &SessionSummary) -> Value {
 }
 
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
-    let (mut all, lost) = match World::look(Settings::load(globals)?)? {
+    let (mut all, lost) = match World::look(globals.settings()?)? {
         // One more, which tells that there are more.
         Some(world) => (world.store.sessions(LOCAL_TENANT, LISTED + 1).await?, !world.store.lost().is_empty()),
         None => (Vec::new(), false),

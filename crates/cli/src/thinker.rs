@@ -5,9 +5,9 @@ use std::sync::Arc;
 use portcullis::harness::{Guidance, NoWatcher, Settings as Wakes};
 use portcullis::model::Model;
 use portcullis::{Agent, AgentParts, Profile, Runtime, SystemIds};
+use portcullis_config::Settings;
 
 use crate::args::Globals;
-use crate::config::Settings;
 use crate::render::Term;
 use crate::run::{guidance, model};
 
@@ -18,7 +18,7 @@ pub async fn choose(settings: &Settings, term: &Term) -> anyhow::Result<Arc<dyn 
 
 /// The settings of a run in which a model works: profile `code`, unless a flag says otherwise.
 pub fn settings(globals: &Globals) -> anyhow::Result<Settings> {
-    let mut settings = Settings::load(globals)?;
+    let mut settings = globals.settings()?;
     if globals.profile.is_none() {
         settings.profile = Profile::Code;
     }

@@ -9,13 +9,12 @@ use portcullis_policy::probably_meant;
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Tools};
-use crate::config::Settings;
 use crate::exit::{ExitKind, failed};
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::world::{call_session, offering, workspace};
 
 pub fn run(what: &Tools, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
-    let settings = Settings::load(globals)?;
+    let settings = globals.settings()?;
     let folder = workspace(globals)?;
     let runtime = offering(&settings, &folder)?.build()?;
     let offer = runtime.offer(call_session(&folder));

@@ -10,6 +10,7 @@ use portcullis::harness::{Activity, Crew, Post, SESSIONS_AT_ONCE, Worker, Worker
 use portcullis::model::Model;
 use portcullis::{Agent, ProjectGuidance, Runtime, SessionId, SystemClock};
 use portcullis_base::{Clock as _, Digest, WorkerId};
+use portcullis_config::{ApprovalMode, ProjectRules, Settings};
 use portcullis_event::LOCAL_TENANT;
 use portcullis_store::{AskFilter, HostLiveness, Log as _, StoreError};
 use serde_json::json;
@@ -17,13 +18,11 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::WorkerReport;
-use crate::args::{ApprovalMode, Globals, WorkerArgs};
+use crate::args::{Globals, WorkerArgs};
 use crate::ask::Ask;
-use crate::config::Settings;
 use crate::exit::{ExitKind, streamed};
 use crate::flagged;
 use crate::hints;
-use crate::project::ProjectRules;
 use crate::render::{self, Term};
 use crate::run::warn_of;
 use crate::signals::Leave;

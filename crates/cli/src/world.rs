@@ -8,17 +8,16 @@ use std::time::Duration;
 use anyhow::Context as _;
 use portcullis::{Profile, Runtime, RuntimeBuilder, SecretText};
 use portcullis_base::{Digest, Entropy as _, SessionId, SystemClock, SystemIds};
+use portcullis_config::{ELSEWHERE, Settings, runtime_folders};
 use portcullis_event::facts::SessionCreated;
 use portcullis_event::{Body, CheckpointKey, Event, EventBody as _, LOCAL_TENANT, SessionStatus};
 use portcullis_store::{AskRow, Head, HostLiveness, LocalArtifacts, Log as _, SessionKey, StoreError, was_erased};
 use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 
 use crate::args::Globals;
-use crate::config::Settings;
 use crate::exit::{ExitKind, failed, fault, usage};
-use crate::home::ELSEWHERE;
 use crate::render::{Term, exact, place};
-use crate::{home_workspace, last_start, loss, ours, telemetry};
+use crate::{home_workspace, last_start, loss, telemetry};
 
 /// Events read at once.
 pub const PAGE: usize = 500;
@@ -131,7 +130,7 @@ impl World {
 
     /// Opens the store, which must be there.
     pub fn existing(globals: &Globals) -> anyhow::Result<Self> {
-        let settings = Settings::load(globals)?;
+        let settings = globals.settings()?;
         let database = settings.database.clone();
         Self::look(settings)?.ok_or_else(|| {
             failed(format!("there is no store at {} yet; `portcullis call` makes one", database.display()))
@@ -175,7 +174,7 @@ impl World {
 
     fn runtime_with(&self, settings: &Settings, workspace: &Path, called: &str) -> anyhow::Result<Runtime> {
         home_workspace::permitted(settings, workspace)?;
-        for (folder, why) in ours::prepare(workspace) {
+        for (folder, why) in runtime_folders::prepare(workspace) {
             if let Some(term) = &self.term {
                 let text = "and no command can make it either: what would hold it is read-only for commands";
                 term.note(&format!("warning: {} cannot be made ({why}), {text}", place(&folder)));

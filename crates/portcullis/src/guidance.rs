@@ -2,12 +2,11 @@
 //! tools open them, since what a repository holds may be a link to somebody's keys.
 
 use std::io::Read as _;
-use std::path::Path;
 
 use portcullis_base::SessionId;
 use portcullis_event::facts::Verdict;
 use portcullis_harness::Guidance;
-use portcullis_sandbox::{FileError, MountTable, ResolvedPlace, TreeOwner, open_for_reading, stat};
+use portcullis_sandbox::{FileError, ResolvedPlace, open_for_reading, stat};
 use serde_json::json;
 
 use crate::runtime::Runtime;
@@ -119,27 +118,5 @@ fn read_beginning(resolved: &ResolvedPlace, most: u64) -> Result<(String, u64), 
             String::from_utf8(bytes).map(|text| (text, size)).map_err(|_| not_text())
         }
         Err(_) => Err(not_text()),
-    }
-}
-
-/// The bytes of a file of the project in `folder` that this program itself reads; `None` if there is none. A link that
-/// leads out of the folder is refused, as is what is no regular file or has more than `most` bytes.
-///
-/// # Errors
-/// The words say what is wrong and name no path of the host.
-pub fn read_project_file(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
-    let mounts = MountTable::workspace(folder, TreeOwner::PersonsTree).map_err(|e| e.to_string())?;
-    let resolved = match mounts.resolve(name) {
-        Ok(resolved) if resolved.kind().is_none() => return Ok(None),
-        Err(FileError::NotFound { .. }) => return Ok(None),
-        Err(FileError::PathEscape { .. }) => return Err("it leads out of the workspace".to_owned()),
-        other => other.map_err(|e| e.to_string())?,
-    };
-    match portcullis_sandbox::read_file(&resolved, most) {
-        Ok(content) => Ok(Some(content.bytes)),
-        Err(FileError::NotFound { .. }) => Ok(None),
-        Err(FileError::WrongKind { .. }) => Err("it is not a regular file".to_owned()),
-        Err(FileError::TooLarge { .. }) => Err(format!("it is longer than {most} bytes")),
-        Err(error) => Err(error.to_string()),
     }
 }

@@ -42,7 +42,7 @@ pub use agent::{Agent, AgentParts};
 pub use builder::RuntimeBuilder;
 pub use call::{CallOutcome, RunningCall};
 pub use error::RuntimeError;
-pub use guidance::{GUIDANCE_BYTES, ProjectGuidance, read_project_file};
+pub use guidance::{GUIDANCE_BYTES, ProjectGuidance};
 pub use ingress::Refused;
 pub use replies::{AskAnswer, PendingAsk, SettledAsk};
 pub use runtime::Runtime;

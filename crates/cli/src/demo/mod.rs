@@ -12,15 +12,14 @@ use anyhow::Context as _;
 use portcullis::hand::Launcher;
 use portcullis::model::{Model, Scripted};
 use portcullis::{IsolationLevel, Profile};
+use portcullis_config::{ApprovalMode, Home, Settings};
 use portcullis_event::facts::FinalVerdict;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{ApprovalMode, DemoArgs, Globals, ProfileName};
-use crate::config::{self, Settings};
+use crate::args::{DemoArgs, Globals, ProfileName};
 use crate::exit::{ExitKind, failed, fault, streamed, usage};
 use crate::hints;
-use crate::home::Home;
 use crate::render::{BOLD, DIM, Term, YELLOW, place as place_of, styled};
 use crate::run::drive::{Drive, Outcome};
 use crate::run::screen::Screen;
@@ -185,9 +184,9 @@ async fn mend(
 
 /// The user's own, in the profile of `run`, with every ask answered: what is asked about is a project made for this.
 fn settings(globals: &Globals) -> anyhow::Result<Settings> {
-    let mut settings = Settings::load(globals)?;
+    let mut settings = globals.settings()?;
     settings.profile = Profile::Code;
-    config::permitted(ApprovalMode::Allow, &settings.enterprise)?;
+    portcullis_config::permitted(ApprovalMode::Allow, &settings.enterprise)?;
     settings.approvals = ApprovalMode::Allow;
     Ok(settings)
 }

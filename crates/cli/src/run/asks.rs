@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use portcullis::{AskAnswer, Reply};
+use portcullis_config::ApprovalMode;
 use portcullis_event::facts::BY_FLAG;
 use portcullis_pipeline::folded;
 use portcullis_store::{Log as _, Notices as _};
 
 use super::screen::Screen;
 use super::typed::TypedInput;
-use crate::args::ApprovalMode;
 use crate::ask::Ask;
 use crate::ask_sheet::Sheet;
 use crate::ask_view::{self, WholeAsk};

@@ -30,7 +30,6 @@ use serde_json::{Value, json};
 
 use crate::args::{Globals, ProfileName, RunArgs};
 use crate::ask::Ask;
-use crate::config::Settings;
 use crate::exit::{ExitKind, fault, streamed, usage};
 use crate::hints;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
@@ -43,7 +42,7 @@ use typed::TypedInput;
 
 pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let prompt = prompt(args, term)?;
-    let mut settings = Settings::load(globals)?;
+    let mut settings = globals.settings()?;
     if globals.profile.is_none() {
         settings.profile = Profile::Code;
     }

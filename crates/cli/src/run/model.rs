@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use portcullis::SystemClock;
 use portcullis::model::{Catalog, Model, ModelError, ModelSettings};
+use portcullis_config::Settings;
 
-use crate::config::Settings;
 use crate::exit::usage;
 use crate::hints;
 use crate::last_start;

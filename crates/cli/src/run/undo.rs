@@ -65,7 +65,7 @@ pub async fn undo(work: &ModelRun<'_>) -> anyhow::Result<String> {
 async fn way(work: &ModelRun<'_>, change: &Change) -> anyhow::Result<UndoWay> {
     let stays = |why: &str| Ok(UndoWay::Stays(why.to_owned()));
     let Some(folder) = work.runtime.workspace() else { return stays("the session has no workspace") };
-    let now = match portcullis::read_project_file(folder, change.name(), FILE_MAX) {
+    let now = match portcullis_config::read_project_file(folder, change.name(), FILE_MAX) {
         Ok(now) => now,
         Err(why) => return Ok(UndoWay::Stays(why)),
     };

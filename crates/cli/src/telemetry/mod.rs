@@ -11,13 +11,13 @@ mod otlp;
 
 use std::io;
 
+use portcullis_config::Settings;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{FilterExt as _, Targets, filter_fn};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::args::Globals;
-use crate::config::{self, Settings};
 use crate::exit::usage;
 use crate::render::Term;
 
@@ -35,7 +35,7 @@ pub struct Telemetry {
 pub fn start(globals: &Globals) -> anyhow::Result<Telemetry> {
     let log = match &globals.log {
         Some(text) => Some(filter(text).map_err(|why| usage(format!("--log: {why}")))?),
-        None => match config::variable("PORTCULLIS_LOG")? {
+        None => match portcullis_config::variable("PORTCULLIS_LOG")? {
             Some(text) => Some(filter(&text).map_err(|why| usage(format!("PORTCULLIS_LOG: {why}")))?),
             None => None,
         },
@@ -51,7 +51,7 @@ pub fn start(globals: &Globals) -> anyhow::Result<Telemetry> {
     #[cfg(feature = "otel")]
     {
         // A configuration that cannot be read is told by the command that needs it.
-        let endpoint = Settings::load(globals).ok().and_then(|settings| settings.otlp_endpoint);
+        let endpoint = globals.settings().ok().and_then(|settings| settings.otlp_endpoint);
         let (to_collector, collector) = endpoint.map(|endpoint| otlp::connect(&endpoint)).transpose()?.unzip();
         if to_person.is_some() || to_collector.is_some() {
             listen(tracing_subscriber::registry().with(to_person).with(to_collector))?;
@@ -97,20 +97,6 @@ pub fn unsent(settings: &Settings) -> Option<&'static str> {
     )
 }
 
-/// The address of a collector.
-pub fn endpoint(text: &str) -> Result<String, String> {
-    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    match rest.map(|rest| rest.split('/').next().unwrap_or_default()) {
-        Some(host) if host.contains('@') => {
-            Err("an address must hold no password; set OTEL_EXPORTER_OTLP_HEADERS in the environment".to_owned())
-        }
-        Some(host) if !host.is_empty() && !text.contains(char::is_whitespace) => {
-            Ok(text.trim_end_matches('/').to_owned())
-        }
-        _ => Err(format!("`{text}` is not an address such as http://127.0.0.1:4318")),
-    }
-}
-
 /// What is shown: a level, or levels of our crates. A word that is neither would show nothing and say nothing.
 fn filter(text: &str) -> Result<Targets, String> {
     const WANTED: &str = "error, warn, info, debug, trace or off, or levels of crates: info,portcullis_pipeline=debug";
@@ -134,16 +120,5 @@ mod tests {
             let why = filter(bad).expect_err(bad);
             assert!(why.contains("portcullis_pipeline=debug"), "{why}");
         }
-    }
-
-    #[test]
-    fn an_address_of_a_collector_is_http_and_holds_no_password() {
-        assert_eq!(endpoint("http://127.0.0.1:4318/").as_deref(), Ok("http://127.0.0.1:4318"));
-        assert!(endpoint("https://collector.example/otlp").is_ok());
-        for bad in ["127.0.0.1:4318", "grpc://x", "http://", "http:// x"] {
-            assert!(endpoint(bad).is_err_and(|why| why.contains("http://127.0.0.1:4318")), "{bad}");
-        }
-        let why = endpoint("https://me:hunter2@collector.example").expect_err("a password");
-        assert!(why.contains("OTEL_EXPORTER_OTLP_HEADERS") && !why.contains("hunter2"), "{why}");
     }
 }

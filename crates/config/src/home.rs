@@ -6,12 +6,11 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use portcullis_base::{Digest, Entropy};
 use portcullis_event::CheckpointKey;
 use portcullis_secret::SealingKey;
 
-use crate::exit::{ExitKind, fault, usage};
+use crate::error::ConfigError;
 
 /// What to do where data cannot be kept.
 pub const ELSEWHERE: &str = "make it yours, or set PORTCULLIS_HOME to a folder that you may write to";
@@ -40,7 +39,7 @@ pub fn user_config() -> Option<PathBuf> {
 
 impl Home {
     /// Finds it; makes nothing.
-    pub fn find() -> anyhow::Result<Self> {
+    pub fn find() -> Result<Self, ConfigError> {
         if let Some(named) = env::var_os("PORTCULLIS_HOME").filter(|name| !name.is_empty()) {
             let root = PathBuf::from(&named);
             // Taken from wherever a command happens to run, it would be another store in each project.
@@ -49,7 +48,7 @@ impl Home {
                     "PORTCULLIS_HOME is `{}`, which is not a whole path; set it to one that begins with /",
                     root.display()
                 );
-                return Err(usage(text));
+                return Err(ConfigError::Invalid(text));
             }
             return Ok(Self { root });
         }
@@ -58,7 +57,7 @@ impl Home {
                 Some(home) => format!("HOME is `{}`, which is not a whole path", Path::new(&home).display()),
                 None => "HOME is not set".to_owned(),
             };
-            usage(format!(
+            ConfigError::invalid(format!(
                 "there is no place for data: {why}; set HOME to a path that begins with /, or PORTCULLIS_HOME to a folder \
                  of your own"
             ))
@@ -71,9 +70,9 @@ impl Home {
     }
 
     /// Makes the folder and the one of the keys, each for its owner alone.
-    pub fn prepare(&self) -> anyhow::Result<()> {
+    pub fn prepare(&self) -> Result<(), ConfigError> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(self.keys());
-        made.map_err(|e| fault(ExitKind::Broken, format!("{}; {}", self.cannot_be_made(&e), self.to_do())))
+        made.map_err(|e| ConfigError::DataFolder(format!("{}; {}", self.cannot_be_made(&e), self.to_do())))
     }
 
     fn to_do(&self) -> String {
@@ -174,24 +173,25 @@ impl Home {
     }
 
     /// The key that inputs are sealed with until they settle; made if missing.
-    pub fn sealing_key(&self, entropy: &dyn Entropy) -> anyhow::Result<SealingKey> {
+    pub fn sealing_key(&self, entropy: &dyn Entropy) -> Result<SealingKey, ConfigError> {
         self.prepare()?;
         Ok(SealingKey::load_or_create(&self.sealing_key_path(), entropy)?)
     }
 
     /// The key of checkpoints; made if missing.
-    pub fn checkpoint_key(&self, entropy: &dyn Entropy) -> anyhow::Result<CheckpointKey> {
+    pub fn checkpoint_key(&self, entropy: &dyn Entropy) -> Result<CheckpointKey, ConfigError> {
         self.prepare()?;
         let path = self.checkpoint_key_path();
         // Both keys are files of one form with one set of checks: making and checking it is done there.
         SealingKey::load_or_create(&path, entropy)?;
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let bytes: Digest = text.trim_end().to_ascii_lowercase().parse().with_context(|| path.display().to_string())?;
+        let text = fs::read_to_string(&path).map_err(|e| ConfigError::cannot_read(&path, e))?;
+        let bytes: Result<Digest, _> = text.trim_end().to_ascii_lowercase().parse();
+        let bytes = bytes.map_err(|e| ConfigError::cannot_read(&path, e))?;
         Ok(CheckpointKey::from_bytes(*bytes.as_bytes()))
     }
 
     /// The key of checkpoints, if there is one.
-    pub fn existing_checkpoint_key(&self, entropy: &dyn Entropy) -> anyhow::Result<Option<CheckpointKey>> {
+    pub fn existing_checkpoint_key(&self, entropy: &dyn Entropy) -> Result<Option<CheckpointKey>, ConfigError> {
         match self.checkpoint_key_path().try_exists() {
             Ok(false) => Ok(None),
             _ => self.checkpoint_key(entropy).map(Some),

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use portcullis_policy::{EnterprisePolicy, Layer, Rule, RuleEffect};
 
-use crate::config::{parse_project, parse_user_rules, project_file, read, read_project};
-use crate::exit::UnreadableFile;
+use crate::error::{ConfigError, UnreadableFile};
+use crate::files::{project_file, read, read_project};
 use crate::home::Home;
 use crate::trust::{self, UnreadableTrust};
+use crate::user_file::{parse_project, parse_user_rules};
 
 /// A project's rules, and whether the user trusts exactly this text of them.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +21,7 @@ pub struct ProjectRules {
 
 impl ProjectRules {
     /// Those of a workspace; none if it has no file.
-    pub fn load(home: &Home, workspace: &Path) -> anyhow::Result<Self> {
+    pub fn load(home: &Home, workspace: &Path) -> Result<Self, ConfigError> {
         let path = project_file(workspace);
         let Some(text) = read_project(workspace)? else { return Ok(Self::default()) };
         let rules = parse_project(&text, &path.display().to_string())?;
@@ -35,7 +36,7 @@ impl ProjectRules {
 }
 
 /// The rules of any file, as the layer reads it that its place says it belongs to.
-pub fn rules_of(path: &Path) -> anyhow::Result<(Layer, String, Vec<Rule>)> {
+pub fn rules_of(path: &Path) -> Result<(Layer, String, Vec<Rule>), ConfigError> {
     let text = read(path)?.ok_or_else(|| UnreadableFile::absent(path))?;
     let name = path.display().to_string();
     if path == Path::new(EnterprisePolicy::PATH) {

@@ -1,4 +1,4 @@
-//! Values as people write them: sizes and times.
+//! Values as people write them: sizes, times, addresses.
 
 use std::time::Duration;
 
@@ -42,6 +42,20 @@ fn span_such_as(text: &str, such: &str) -> Result<Duration, String> {
     whole.and_then(|span| Duration::try_from(span).ok()).filter(|span| !span.is_zero()).ok_or_else(bad)
 }
 
+/// The address of a collector.
+pub fn collector(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    match rest.map(|rest| rest.split('/').next().unwrap_or_default()) {
+        Some(host) if host.contains('@') => {
+            Err("an address must hold no password; set OTEL_EXPORTER_OTLP_HEADERS in the environment".to_owned())
+        }
+        Some(host) if !host.is_empty() && !text.contains(char::is_whitespace) => {
+            Ok(text.trim_end_matches('/').to_owned())
+        }
+        _ => Err(format!("`{text}` is not an address such as http://127.0.0.1:4318")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,5 +72,16 @@ mod tests {
         }
         assert_eq!(short_span("abc"), Err("`abc` is not a time such as 30s, 10m or 2h".to_owned()));
         assert!(duration("-1h").is_err() && duration("0s").is_err());
+    }
+
+    #[test]
+    fn an_address_of_a_collector_is_http_and_holds_no_password() {
+        assert_eq!(collector("http://127.0.0.1:4318/").as_deref(), Ok("http://127.0.0.1:4318"));
+        assert!(collector("https://collector.example/otlp").is_ok());
+        for bad in ["127.0.0.1:4318", "grpc://x", "http://", "http:// x"] {
+            assert!(collector(bad).is_err_and(|why| why.contains("http://127.0.0.1:4318")), "{bad}");
+        }
+        let why = collector("https://me:hunter2@collector.example").expect_err("a password");
+        assert!(why.contains("OTEL_EXPORTER_OTLP_HEADERS") && !why.contains("hunter2"), "{why}");
     }
 }

@@ -6,12 +6,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use portcullis_base::{Digest, Timestamp};
 use portcullis_policy::file_hash;
 use serde::{Deserialize, Serialize};
 
 use crate::draft::DraftFile;
+use crate::error::ConfigError;
 use crate::home::Home;
 
 /// What was trusted, by whom and when.
@@ -33,7 +33,8 @@ fn place(home: &Home, file: &Path) -> PathBuf {
 pub struct UnreadableTrust {
     /// Which record, and what is wrong with it.
     pub what: String,
-    pub to_do: String,
+    /// The project's file that it is about.
+    pub file: PathBuf,
 }
 
 /// Whether exactly this text of this file is trusted. `file` is its path with links resolved.
@@ -41,7 +42,7 @@ pub fn holds(home: &Home, file: &Path, text: &str) -> Result<bool, UnreadableTru
     let place = place(home, file);
     let unreadable = |why: String| UnreadableTrust {
         what: format!("the record of trust {} {why}, so {} is not trusted", place.display(), file.display()),
-        to_do: format!("look at that file, then trust it again: portcullis policy trust {}", file.display()),
+        file: file.to_owned(),
     };
     let kept = match fs::read_to_string(&place) {
         Ok(kept) => kept,
@@ -57,14 +58,14 @@ pub fn holds(home: &Home, file: &Path, text: &str) -> Result<bool, UnreadableTru
 }
 
 /// Keeps a trust, whole or not at all, in place of an older one of the same file.
-pub fn keep(home: &Home, trusted: &TrustRecord) -> anyhow::Result<()> {
+pub fn keep(home: &Home, trusted: &TrustRecord) -> Result<(), ConfigError> {
     let place = place(home, &trusted.file);
-    let cannot = || format!("cannot keep {}", place.display());
+    let cannot = |why: io::Error| ConfigError::cannot_keep(&place, why);
     let folder = place.parent().unwrap_or(home.root());
-    // It may be the first thing that is kept at all; whoever can write here decides what is trusted.
+    // It may be the first thing that is kept at all. A process that can write here decides what is trusted.
     home.prepare()?;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;
-    let text = serde_json::to_string_pretty(trusted)? + "\n";
-    let mut draft = DraftFile::begin(&place).with_context(cannot)?;
-    draft.write_all(text.as_bytes()).and_then(|()| draft.replace()).with_context(cannot)
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot)?;
+    let text = serde_json::to_string_pretty(trusted).map_err(|e| cannot(e.into()))? + "\n";
+    let mut draft = DraftFile::begin(&place).map_err(cannot)?;
+    draft.write_all(text.as_bytes()).and_then(|()| draft.replace()).map_err(cannot)
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use portcullis_policy::EnterprisePolicy;
 
-use crate::config::Settings;
 use crate::home::user_config;
+use crate::settings::Settings;
 
 /// Where a start without any variable or flag looks, in each home.
 const IN_A_HOME: [&str; 2] = [".config/portcullis", ".local/share/portcullis"];
@@ -110,7 +110,7 @@ pub fn prepare(workspace: &Path) -> Vec<(PathBuf, io::Error)> {
         Some((folder, made.err()?))
     });
     let is_inside =
-        |folder: &Path| portcullis::hand::way_to(folder).iter().any(|step| step.place.starts_with(workspace));
+        |folder: &Path| portcullis_sandbox::hand::way_to(folder).iter().any(|step| step.place.starts_with(workspace));
     made.filter(|(folder, _)| is_inside(folder)).collect()
 }
 
