@@ -1,8 +1,8 @@
 //! In which folder each command of a line runs, as far as its text tells.
 //!
 //! A `cd` to a literal folder is taken to succeed. That holds only if the folder is there, so a folder is given as the
-//! steps that lead to it, and whoever looks at the file system follows each of them: where one leads nowhere, the folder
-//! is not known after all. Whatever is not understood is [`Folder::Unknown`].
+//! steps that lead to it, and a caller that looks at the file system follows each of them: where one leads nowhere, the
+//! folder is not known after all. Whatever is not understood is [`Folder::Unknown`].
 
 use brush_parser::ast::{
     AndOr, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand, CompoundList, IoFileRedirectTarget, IoRedirect,
@@ -67,8 +67,8 @@ struct ShellFolder {
 }
 
 impl ShellFolder {
-    /// Either of both. One that a refused step leads to does not count beside one that takes the same step: whoever follows
-    /// the steps finds out which of both it is.
+    /// Either of both. One that a refused step leads to does not count beside one that takes the same step: a caller that
+    /// follows the steps finds out which of both it is.
     fn or(self, other: Self) -> Self {
         let excludes = |kept: &Self, left: &Self| {
             let steps = if let Folder::At(steps) = &kept.folder { steps.as_slice() } else { &[] };
@@ -227,7 +227,7 @@ enum FolderChange {
 fn literal(raw: &str) -> Option<String> {
     match word::read(raw) {
         Ok(Word::Literal(text)) => Some(text),
-        // The home of somebody, which is no builtin.
+        // The home of a user, which is no builtin.
         Err(WordFault::Tilde) if raw.contains('/') => Some(raw.to_owned()),
         Ok(Word::Glob(_)) | Err(_) => None,
     }

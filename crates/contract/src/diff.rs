@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 type MakeDiff = Box<dyn FnOnce() -> String + Send>;
 
-/// A unified diff. Nobody reads it unless somebody is asked, so it may be left to be made then.
+/// A unified diff. Nobody reads it unless a person is asked, so it may be left to be made then.
 #[derive(Clone)]
 pub struct Diff(Arc<LazyLock<String, MakeDiff>>);
 

@@ -35,7 +35,7 @@ pub struct SurroundingFacts {
     pub facts: Vec<(String, String)>,
 }
 
-/// A look at the surroundings of a call. It costs time, so the runtime looks only where somebody is asked, and once more
+/// A look at the surroundings of a call. It costs time, so the runtime looks only where a person is asked, and once more
 /// before an approved call starts.
 #[derive(Clone)]
 pub struct Surroundings(Arc<dyn Fn() -> BoxFuture<'static, SurroundingFacts> + Send + Sync>);

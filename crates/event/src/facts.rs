@@ -49,10 +49,10 @@ pub struct SessionCreated {
     #[serde(default)]
     pub tags: Vec<String>,
     pub config_hash: Digest,
-    /// The workspace its tools work in: whoever attends to the session later works in the same one.
+    /// The workspace its tools work in: a later holder works in the same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// Tools that whoever made the session runs itself: whoever attends to it later offers the same.
+    /// Tools that the client of the session runs itself. A later holder offers the same ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub custom_tools: Vec<CustomTool>,
 }
@@ -75,7 +75,8 @@ pub struct SessionErased {
     pub reason: Option<String>,
 }
 
-/// Somebody gave up events that were recorded and are gone (operator log only): from here on these logs go on without them.
+/// A person gave up events that were recorded and are gone (operator log only): from here on these logs go on without
+/// them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LossAccepted {
     pub by: String,
@@ -100,7 +101,7 @@ pub struct LostLog {
     pub found: u64,
 }
 
-/// A call asked for by someone who does not hold the lease; whoever does takes it up.
+/// A call asked for by a process that does not hold the lease; the holder takes it up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolQueued {
     pub name: String,

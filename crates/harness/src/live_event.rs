@@ -1,4 +1,4 @@
-//! What whoever watches a wake is told while it goes on. Nothing is decided by it, and nothing of it is stored.
+//! Events of a wake for a watcher, while the wake goes on. They decide nothing and are not stored.
 
 use portcullis_base::{AskId, EventId, WakeId};
 use portcullis_event::Observed;
@@ -60,7 +60,7 @@ pub trait Watcher: Send + Sync {
     fn see(&self, live: LiveEvent<'_>);
 }
 
-/// Nobody watches.
+/// There is no watcher.
 pub struct NoWatcher;
 
 impl Watcher for NoWatcher {

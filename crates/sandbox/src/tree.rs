@@ -1,10 +1,11 @@
-//! One index of the mounted trees: where the few names stand that somebody looks for, and where git folders are.
+//! One index of the mounted trees: where the few names stand that a caller looks for, and where git folders are.
 //!
 //! A tree is listed once. Afterwards each folder costs one `stat`: what it holds is listed anew only if its time of change
 //! moved, which no program can set back. A folder that changed a moment ago is not believed, because two changes may bear
 //! the same time.
 //!
-//! Links are found and never followed. Whoever acts on what was found meets links again and must not follow them either.
+//! Links are found and never followed. A caller that acts on what was found meets links again and must not follow them
+//! either.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -60,7 +61,7 @@ pub struct SightedEntry {
 
 /// An index of trees by names. Looking costs one `stat` a folder where nothing has changed.
 pub struct TreeIndex {
-    /// Whether somebody looks for this name.
+    /// Whether a caller looks for this name.
     wanted: fn(&OsStr) -> bool,
     trees: Mutex<Vec<(String, ListedFolder)>>,
 }

@@ -160,7 +160,7 @@ pub(crate) struct SearchResult {
     pub(crate) erased: Vec<i64>,
 }
 
-/// Asks the index where to look, and the events themselves whether it is so.
+/// Asks the index where to look, and the events themselves whether they match.
 pub(crate) fn search(
     conn: &Connection,
     tenant: TenantId,

@@ -24,7 +24,7 @@ const SECRET_THOUGHT: &str = "a part of the model's thinking holds a secret; it 
 pub(super) enum RequestOutcome {
     Answered,
     Failed(ModelError),
-    /// Somebody wants the session to stop.
+    /// A person wants the session to stop.
     Interrupted,
     Cancelled,
 }
@@ -52,7 +52,7 @@ impl Wake<'_> {
         Ok(false)
     }
 
-    /// Where somebody refused a call meanwhile and wanted the session to stop (R4).
+    /// Where a person refused a call meanwhile and wanted the session to stop (R4).
     pub(super) fn stop_wished(&self) -> Option<u64> {
         self.session.with_state(|state| state.progress.stop_wished).filter(|wished| *wished > self.heeded)
     }

@@ -33,7 +33,7 @@ pub(crate) enum Outcome {
     Cancelled,
 }
 
-/// What happened, before anybody has looked at it.
+/// What happened, before the gate has looked at it.
 pub(crate) struct RawResult {
     pub(crate) invocation: Invocation,
     pub(crate) outcome: Outcome,
@@ -55,7 +55,7 @@ pub(crate) enum ExecutionEnd {
 pub(crate) struct DetachedCall {
     pub(crate) invocation: Invocation,
     pub(crate) running: RunningTool,
-    /// It ended before anybody could see to it.
+    /// It ended before the gate could see to it.
     pub(crate) ended: Option<Outcome>,
     pub(crate) asked: BackgroundRequest,
 }

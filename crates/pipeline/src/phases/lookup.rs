@@ -136,7 +136,7 @@ fn not_offered(session: &SessionShared, intent: &Intent, exists: bool) -> Refusa
     }
 }
 
-/// Tools that are named to whoever named none; the others are counted.
+/// Tools that are named to a model that named none; the others are counted.
 const NAMED: usize = 64;
 
 /// `tool.intent` and `tool.lookup`. Sensitive values and known secrets never enter the event; the

@@ -1,6 +1,6 @@
 //! Proving a log (L74): its chain, its head, its checkpoints, and what the ledger says of it.
 //!
-//! Without a key and without a saved ledger head a log can only be *consistent*: whoever may write
+//! Without a key and without a saved ledger head a log can only be *consistent*: a process that may write
 //! the database may write all of it anew. Nothing here claims more.
 
 mod artifacts;

@@ -1,4 +1,4 @@
-//! What a command writes, on its way into spools, with the end of it for whoever looks meanwhile.
+//! What a command writes, on its way into spools, with the end of it for a reader meanwhile.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
