@@ -105,7 +105,7 @@ pub(super) struct FolderAfter {
     pub(super) plain: bool,
 }
 
-/// One side of a command's end.
+/// The folders of a shell after one outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FolderIf(ShellFolder);
 

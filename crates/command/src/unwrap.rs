@@ -31,6 +31,7 @@ struct Wrapper {
     then: UnwrapStep,
 }
 
+/// What follows the options of a wrapper.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UnwrapStep {
     Argv,

@@ -26,7 +26,7 @@ impl Bound {
     }
 }
 
-/// What one look found.
+/// What one look at the surroundings of a call found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SurroundingFacts {
     /// What an approval is bound to.

@@ -211,6 +211,7 @@ pub struct InputError {
     pub message: String,
 }
 
+/// The fact that the input of an intent was checked, and what was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputValidated {
     pub intent_id: IntentId,
@@ -232,6 +233,7 @@ pub enum Verdict {
     Deny,
 }
 
+/// The fact that the rules decided about an intent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PermissionDecided {
     pub intent_id: IntentId,
@@ -255,6 +257,7 @@ pub struct PermissionDecided {
     pub precheck: bool,
 }
 
+/// The fact that a person was asked about an intent, and what the ask showed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PermissionAsked {
     pub ask_id: AskId,
@@ -327,6 +330,7 @@ impl Reply {
 /// The channel of a reply that a flag gave, and no person.
 pub const BY_FLAG: &str = "flag";
 
+/// The fact that an ask was answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AskReplied {
     pub ask_id: AskId,
@@ -376,6 +380,7 @@ pub struct Plan {
     pub timeout_ms: u64,
 }
 
+/// The fact that an invocation starts. It is durable before any effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InvocationStarted {
     pub invocation_id: InvocationId,
@@ -401,6 +406,7 @@ pub struct SandboxUsed {
     pub missing: Vec<String>,
 }
 
+/// A checkpoint of a running invocation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InvocationProgressed {
     pub invocation_id: InvocationId,
@@ -428,6 +434,7 @@ pub struct Capture {
     pub complete: bool,
 }
 
+/// The fact that an invocation ended, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InvocationCompleted {
     pub invocation_id: InvocationId,
@@ -457,6 +464,7 @@ pub struct ArtifactStored {
     pub intent_id: Option<IntentId>,
 }
 
+/// The fact that recovery settled what a dead holder left.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallRecovered {
     pub invocation_id: InvocationId,

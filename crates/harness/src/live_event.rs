@@ -4,7 +4,7 @@ use portcullis_base::{AskId, EventId, WakeId};
 use portcullis_event::Observed;
 use portcullis_event::facts::FinalChecked;
 
-/// One thing that happened just now.
+/// One event of a wake, while it happens.
 #[derive(Debug, Clone, Copy)]
 pub enum LiveEvent<'a> {
     WakeBegan {
@@ -60,7 +60,7 @@ pub trait Watcher: Send + Sync {
     fn see(&self, live: LiveEvent<'_>);
 }
 
-/// There is no watcher.
+/// A watcher that ignores every event.
 pub struct NoWatcher;
 
 impl Watcher for NoWatcher {

@@ -152,7 +152,7 @@ pub struct Worker {
     pub journal: Arc<Journal>,
 }
 
-/// What one session came to.
+/// What serving one session came to.
 struct ServedSession {
     cycle: u64,
     session: SessionId,
@@ -165,7 +165,7 @@ impl ServedSession {
     }
 }
 
-/// What a worker remembers of sessions that it could not run.
+/// The sessions that a worker could not run: what it reported of each, and how often each failed.
 #[derive(Default)]
 struct SkipMemory {
     /// Skips that were told.

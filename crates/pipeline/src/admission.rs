@@ -31,6 +31,7 @@ pub struct Admission {
     tracked: TaskTrackerToken,
 }
 
+/// What the path of an intent gave: its append and how it ended.
 type AdmissionResult = Result<(Append, Disposition), Halt>;
 type Path = Pin<Box<dyn Future<Output = AdmissionResult> + Send>>;
 

@@ -13,7 +13,7 @@ const TAKES_PATTERNS: &str = "find fd locate grep egrep fgrep zgrep rg ag ack se
 /// What a shell reads as the end of a command or as a redirection, and never hands to a program.
 const OF_THE_SHELL: [&str; 12] = ["&&", "||", "|", "|&", ";", "&", ">", ">>", "<", "<<", "2>", "2>&1"];
 
-/// What is wrong with the words of a pattern.
+/// A word of a pattern that no command has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StrayWord {
     /// No command has them.

@@ -47,7 +47,7 @@ impl PendingAsk {
     }
 }
 
-/// An answer, and where it came from.
+/// The answer to an ask, and where it came from.
 #[derive(Debug, Clone)]
 pub struct AskAnswer {
     /// Yes or no. `AllowSession` and `AllowSaved` also remember the rule that the ask suggested.

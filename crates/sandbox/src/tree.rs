@@ -44,7 +44,7 @@ pub fn is_git_folder(holds: impl Fn(&str) -> bool) -> bool {
     [OWN_OBJECTS, OBJECTS_ELSEWHERE].iter().any(|marks| marks.iter().all(|mark| holds(mark)))
 }
 
-/// Something that was looked for.
+/// An entry of the tree whose name the index looks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SightedEntry {
     /// The virtual path of its mount.
@@ -169,6 +169,7 @@ struct ListedFolder {
     has_unseen: bool,
 }
 
+/// One listing of a mounted tree.
 struct TreeListing<'m> {
     wanted: fn(&OsStr) -> bool,
     mount: &'m Mount,

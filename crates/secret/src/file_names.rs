@@ -20,7 +20,7 @@ pub enum ContentCheck {
     PrivateKey,
 }
 
-/// Where a name counts.
+/// The folders in which a name counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameScope {
     /// In every folder: no package is published with such a file, and a command can move one anywhere.

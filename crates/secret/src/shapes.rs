@@ -205,7 +205,7 @@ pub(crate) struct Value {
     pub(crate) label: &'static str,
 }
 
-/// What a prefix turned out to be.
+/// What the text after a known prefix turned out to be.
 enum PrefixKind {
     Value {
         start: usize,

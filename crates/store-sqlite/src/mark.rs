@@ -30,9 +30,10 @@ pub(crate) struct NewestEvent {
     pub(crate) hash: Digest,
 }
 
+/// The newest event of each session.
 type NewestEvents = BTreeMap<SessionKey, NewestEvent>;
 
-/// What a process knows.
+/// The newest events that this process knows of.
 #[derive(Debug, Default)]
 struct MarkState {
     named: NewestEvents,

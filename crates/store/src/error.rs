@@ -121,7 +121,7 @@ impl StoreError {
     }
 }
 
-/// What became of a file that was in use.
+/// How a file that was in use was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileLoss {
     Removed,

@@ -57,7 +57,7 @@ pub struct Fairness {
     pub per_tenant_max: usize,
 }
 
-/// What a sweep did.
+/// What a sweep changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SweepResult {
     /// Sessions that became due because an ask of theirs has expired.

@@ -32,7 +32,7 @@ pub struct Label {
     pub artifact: Option<Value>,
 }
 
-/// One block, read back.
+/// One fenced block of a text, read back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FencedBlock {
     pub label: Label,

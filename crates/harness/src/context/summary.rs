@@ -30,7 +30,7 @@ const UNKNOWN: usize = 20;
 /// The fields of an input that say what a call was about.
 const TARGETS: [&str; 5] = ["file_path", "command", "pattern", "path", "query"];
 
-/// What has been done so far, as facts.
+/// The work of the dropped turns, as facts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkDigest {
     /// What people said, whole, by the event or call that it was said with.

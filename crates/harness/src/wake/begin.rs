@@ -14,7 +14,7 @@ use super::{Harness, Wake, WokenFor, spans};
 use crate::context::{AddedPart, UnshownInput, fence, interrupted, wake_message, woken_by};
 use crate::live_event::LiveEvent;
 
-/// What there is to do.
+/// The work that a wake finds in its session.
 struct PendingWork {
     inputs: Vec<Input>,
     due: Vec<WakeQueued>,

@@ -17,7 +17,7 @@ use crate::directive::{self, After, Directive, Learning};
 use crate::live_event::LiveEvent;
 use crate::verify;
 
-/// An answer that is in the log.
+/// An answer of the model that is in the log.
 struct RecordedAnswer {
     /// Its words, without the directive.
     visible: String,

@@ -113,7 +113,7 @@ pub enum Limit {
     Loop,
 }
 
-/// Why it ended.
+/// Why a wake ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WakeStop {
     /// Nothing is left to do.

@@ -21,7 +21,7 @@ use crate::{Answer, DeltaSink, Failure, ModelError, ModelName};
 /// What is read of an answer that is an error: enough for any message, not for a page that never ends.
 const ERROR_BYTES: usize = 64 << 10;
 
-/// What an adapter knows about its provider.
+/// The address of a provider and the header that carries its key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProviderAddress {
     /// Its own address, with the version in the path where the paths have none.

@@ -64,7 +64,7 @@ pub(crate) trait Reader: Send {
 
 const UNENDED: &str = "the server never ended its answer; the last piece called itself the last, and is taken for it";
 
-/// Why no more bytes come.
+/// Why the stream of an answer ends without its last event.
 #[derive(Debug)]
 enum BrokenStream {
     Idle(Duration),

@@ -34,7 +34,7 @@ pub(crate) struct Inquiry {
     answer: oneshot::Sender<Result<(), GateStop>>,
 }
 
-/// The call's end of the line to the gate.
+/// The end of the channel on which a running call asks the gate.
 pub(crate) struct InquirySender {
     /// None if its tool does not say that it finds accesses midway.
     questions: Option<mpsc::Sender<Inquiry>>,

@@ -73,7 +73,7 @@ struct Capture {
     live: StreamNotifier,
 }
 
-/// What was written since the watcher was last told (tool-contract §14: commands stream).
+/// Collects what a stream wrote since the watcher was last told (tool-contract §14: commands stream).
 struct StreamNotifier {
     words: Arc<Words>,
     pending: Vec<u8>,

@@ -45,7 +45,7 @@ pub(crate) struct RawResult {
     pub(crate) stop: Option<Stop>,
 }
 
-/// How the phase ended.
+/// How the execute phase ended.
 pub(crate) enum ExecutionEnd {
     Ended(Box<RawResult>),
     Away(Box<DetachedCall>),
@@ -181,7 +181,7 @@ fn context(
     })
 }
 
-/// What a look at running code found.
+/// What happened while the gate watched running code.
 enum ExecutionEvent {
     /// It ended; it may have asked for the background first.
     Ended(Outcome, Option<BackgroundRequest>),
@@ -192,6 +192,7 @@ enum ExecutionEvent {
     Interrupted,
 }
 
+/// The future of a tool's code. A panic in it is caught.
 type ToolFuture = CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Executed>>>;
 
 /// A tool's code at work, wherever it is moved.

@@ -48,7 +48,7 @@ pub(crate) fn lookup(session: &SessionShared, intent: Intent, facts: &mut Append
     }
 }
 
-/// What a name means, or why it means nothing here.
+/// The tool that a name means, or why it means none here.
 type LookupResult = Result<(ToolName, Registered), Box<Refusal>>;
 
 fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> LookupResult {

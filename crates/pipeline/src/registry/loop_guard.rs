@@ -51,7 +51,7 @@ struct Inner {
     recent: VecDeque<PastCall>,
 }
 
-/// A call and how it ended.
+/// An earlier call and how it ended, as digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PastCall {
     call: Digest,

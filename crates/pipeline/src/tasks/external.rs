@@ -25,7 +25,7 @@ use crate::sessions::append::Append;
 use crate::sessions::attend::stored;
 use crate::sessions::session::{Session, SessionShared};
 
-/// What a client gave as the result of a call.
+/// The result of a call that its client gave.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientResult {
     text: String,

@@ -56,7 +56,7 @@ pub struct TaskSeen {
     pub standing: TaskStanding,
 }
 
-/// Where a task stands.
+/// How far a task is.
 #[derive(Debug, Clone)]
 pub enum TaskStanding {
     /// It is at work, and wrote this so far.

@@ -133,7 +133,7 @@ const DENIED_ON_OTHERS: &[(libc::c_long, u8)] = &[
 const SYS_FCHMODAT2: libc::c_long = 452;
 const SYS_OPEN_TREE_ATTR: libc::c_long = 467;
 
-/// What else a command has around it.
+/// The parts of the host that a command can reach at its level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exposure {
     /// A root of its own.

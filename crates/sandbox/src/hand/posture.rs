@@ -39,7 +39,7 @@ impl Layer {
     }
 }
 
-/// A layer that is not there.
+/// A layer of the isolation that is missing here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingLayer {
     pub layer: Layer,

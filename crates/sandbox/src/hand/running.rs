@@ -27,6 +27,7 @@ pub enum Exit {
     Signal(i32),
 }
 
+/// How a process tree ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessEnd {
     pub exit: Exit,

@@ -178,6 +178,7 @@ fn downloads(place: &Path, source: &Path, parts: &[&str], hidden: &[PathBuf]) ->
     binds
 }
 
+/// Collects the binds that show a toolchain to a command.
 struct ToolchainBinds<'a> {
     host: &'a Host,
     hidden: &'a [PathBuf],

@@ -166,6 +166,7 @@ pub(crate) enum MountKind {
     Empty,
 }
 
+/// What a bind shows at its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BindSource {
     Path(Vec<u8>),

@@ -25,7 +25,7 @@ const PAGE: usize = 512;
 /// Outbox entries that are looked at when they could not be delivered.
 const WAITING: usize = 100_000;
 
-/// What a walk over one log found.
+/// What a verification of one log found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedLog {
     pub session: SessionId,
@@ -93,9 +93,10 @@ pub async fn verify_session_seen(
     Ok(walked.verified)
 }
 
-/// Hears how many events more were verified.
+/// A callback with the number of events that were verified since the last call.
 pub type VerifyProgress<'a> = &'a (dyn Fn(u64) + Sync);
 
+/// A log after its walk.
 struct WalkedLog {
     verified: VerifiedLog,
     newest_checkpoint: Option<u64>,

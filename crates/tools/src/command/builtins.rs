@@ -12,7 +12,7 @@ use super::operands::Outlook;
 /// Where programs are looked for: never along a `PATH` that a session could have set, never in the workspace.
 pub(super) const TRUSTED: [&str; 2] = ["/usr/bin", "/bin"];
 
-/// What a stage said and how it ended.
+/// The output of a stage and its exit code.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct StageOutput {
     pub(super) out: Vec<u8>,
@@ -35,7 +35,7 @@ impl StageOutput {
     }
 }
 
-/// What becomes of a builtin.
+/// How a builtin ended.
 pub(super) enum BuiltinEnd {
     Said(StageOutput),
     /// The stages after it run there.
@@ -170,7 +170,7 @@ const SHELL_BUILTINS: [&str; 61] = [
     "wait",
 ];
 
-/// What a name stands for.
+/// What the name of a command stands for.
 enum ResolvedCommand {
     Keyword,
     Builtin,

@@ -50,7 +50,7 @@ struct ReadInput {
     max_chars: Count<BYTES, BYTES>,
 }
 
-/// What of a file is wanted.
+/// The part of a file that a call reads.
 #[derive(Debug, Clone, Copy)]
 enum ReadRange {
     /// From the first line on, as many as a page holds.

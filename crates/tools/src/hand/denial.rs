@@ -62,7 +62,7 @@ impl fmt::Display for Denial {
     }
 }
 
-/// What a command could see.
+/// The places that a command could see.
 pub(crate) struct VisiblePlaces {
     cwd: PathBuf,
     /// Places of the view.

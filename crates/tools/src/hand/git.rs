@@ -37,7 +37,7 @@ const INCLUDES_MAX: usize = 10;
 /// Paths that settings name, of all repositories.
 const NAMED_MAX: usize = 20_000;
 
-/// What was looked at already, in one look.
+/// Folders and settings of git that one look has visited.
 #[derive(Default)]
 pub(super) struct VisitedConfig {
     folders: HashSet<(MountedPath, Option<MountedPath>)>,

@@ -46,6 +46,7 @@ pub(super) struct Job {
     pub(super) env: BTreeMap<EnvKey, SecretText>,
 }
 
+/// When a command goes on in the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BackgroundAfter {
     Never,

@@ -83,7 +83,7 @@ impl ShellEnd {
     }
 }
 
-/// What runs in it.
+/// The command that runs in a shell.
 #[derive(Debug, Clone)]
 pub(super) struct CurrentCommand {
     pub(super) line: String,
@@ -91,7 +91,7 @@ pub(super) struct CurrentCommand {
     pub(super) tails: Arc<LiveTails>,
 }
 
-/// What changes of a shell.
+/// The part of a shell that changes while it lives.
 #[derive(Debug, Clone)]
 pub(super) struct ShellActivity {
     /// Where it is, by its virtual path; `None`: outside of every mount.
