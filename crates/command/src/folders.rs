@@ -107,7 +107,7 @@ pub(super) struct FolderAfter {
 
 /// The folders of a shell after one outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FolderIf(ShellFolder);
+pub(super) struct OutcomeFolder(ShellFolder);
 
 impl FolderAfter {
     /// The course of a shell that is started in `folder`.
@@ -129,29 +129,29 @@ impl FolderAfter {
     }
 
     /// Goes on only if the last command ended well, or only if it did not. Gives the other side.
-    pub(super) fn only(&mut self, well: bool) -> FolderIf {
+    pub(super) fn only(&mut self, well: bool) -> OutcomeFolder {
         let (stand, other) = if well { (&self.ok, &self.failed) } else { (&self.failed, &self.ok) };
         let (stand, other) = (stand.clone(), other.clone());
         (self.ok, self.failed) = (stand.clone(), stand);
-        FolderIf(other)
+        OutcomeFolder(other)
     }
 
     /// Goes on from one side alone. Gives where it stood.
-    pub(super) fn turn_to(&mut self, side: FolderIf) -> FolderIf {
+    pub(super) fn turn_to(&mut self, side: OutcomeFolder) -> OutcomeFolder {
         self.go_on();
         let before = std::mem::replace(&mut self.ok, side.0.clone());
         self.failed = side.0;
-        FolderIf(before)
+        OutcomeFolder(before)
     }
 
     /// The command also ends so, well or not.
-    pub(super) fn or_ends(&mut self, well: bool, side: FolderIf) {
+    pub(super) fn or_ends(&mut self, well: bool, side: OutcomeFolder) {
         let end = if well { &mut self.ok } else { &mut self.failed };
         *end = std::mem::take(end).or(side.0);
     }
 
     /// The line also goes on from there.
-    pub(super) fn or_from(&mut self, side: FolderIf) {
+    pub(super) fn or_from(&mut self, side: OutcomeFolder) {
         self.go_on();
         self.or_ends(true, side.clone());
         self.or_ends(false, side);
