@@ -67,6 +67,7 @@ fn same_end(rest: &mut std::str::Chars<'_>) -> bool {
     rest.find(|c| matches!(c, '\'' | '\\')) == Some('\'')
 }
 
+/// How a quoted text ends.
 enum QuoteEnd {
     Found,
     Missing,

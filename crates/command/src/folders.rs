@@ -1,8 +1,8 @@
 //! In which folder each command of a line runs, as far as its text tells.
 //!
 //! A `cd` to a literal folder is taken to succeed. That holds only if the folder is there, so a folder is given as the
-//! steps that lead to it, and whoever looks at the file system follows each of them: where one leads nowhere, the folder
-//! is not known after all. Whatever is not understood is [`Folder::Unknown`].
+//! steps that lead to it, and a caller that looks at the file system follows each of them: where one leads nowhere, the
+//! folder is not known after all. Whatever is not understood is [`Folder::Unknown`].
 
 use brush_parser::ast::{
     AndOr, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand, CompoundList, IoFileRedirectTarget, IoRedirect,
@@ -67,8 +67,8 @@ struct ShellFolder {
 }
 
 impl ShellFolder {
-    /// Either of both. One that a refused step leads to does not count beside one that takes the same step: whoever follows
-    /// the steps finds out which of both it is.
+    /// Either of both. One that a refused step leads to does not count beside one that takes the same step: a caller that
+    /// follows the steps finds out which of both it is.
     fn or(self, other: Self) -> Self {
         let excludes = |kept: &Self, left: &Self| {
             let steps = if let Folder::At(steps) = &kept.folder { steps.as_slice() } else { &[] };
@@ -105,9 +105,9 @@ pub(super) struct FolderAfter {
     pub(super) plain: bool,
 }
 
-/// One side of a command's end.
+/// The folders of a shell after one outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FolderIf(ShellFolder);
+pub(super) struct OutcomeFolder(ShellFolder);
 
 impl FolderAfter {
     /// The course of a shell that is started in `folder`.
@@ -129,29 +129,29 @@ impl FolderAfter {
     }
 
     /// Goes on only if the last command ended well, or only if it did not. Gives the other side.
-    pub(super) fn only(&mut self, well: bool) -> FolderIf {
+    pub(super) fn only(&mut self, well: bool) -> OutcomeFolder {
         let (stand, other) = if well { (&self.ok, &self.failed) } else { (&self.failed, &self.ok) };
         let (stand, other) = (stand.clone(), other.clone());
         (self.ok, self.failed) = (stand.clone(), stand);
-        FolderIf(other)
+        OutcomeFolder(other)
     }
 
     /// Goes on from one side alone. Gives where it stood.
-    pub(super) fn turn_to(&mut self, side: FolderIf) -> FolderIf {
+    pub(super) fn turn_to(&mut self, side: OutcomeFolder) -> OutcomeFolder {
         self.go_on();
         let before = std::mem::replace(&mut self.ok, side.0.clone());
         self.failed = side.0;
-        FolderIf(before)
+        OutcomeFolder(before)
     }
 
     /// The command also ends so, well or not.
-    pub(super) fn or_ends(&mut self, well: bool, side: FolderIf) {
+    pub(super) fn or_ends(&mut self, well: bool, side: OutcomeFolder) {
         let end = if well { &mut self.ok } else { &mut self.failed };
         *end = std::mem::take(end).or(side.0);
     }
 
     /// The line also goes on from there.
-    pub(super) fn or_from(&mut self, side: FolderIf) {
+    pub(super) fn or_from(&mut self, side: OutcomeFolder) {
         self.go_on();
         self.or_ends(true, side.clone());
         self.or_ends(false, side);
@@ -227,7 +227,7 @@ enum FolderChange {
 fn literal(raw: &str) -> Option<String> {
     match word::read(raw) {
         Ok(Word::Literal(text)) => Some(text),
-        // The home of somebody, which is no builtin.
+        // The home of a user, which is no builtin.
         Err(WordFault::Tilde) if raw.contains('/') => Some(raw.to_owned()),
         Ok(Word::Glob(_)) | Err(_) => None,
     }

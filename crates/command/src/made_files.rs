@@ -19,7 +19,7 @@ const COMPILERS: &[&str] = &[
     "tar",
 ];
 
-/// What a line makes.
+/// The files that a line makes.
 #[derive(Default)]
 pub(super) struct MadeFiles<'l> {
     /// Last names of what it names in doing so.

@@ -10,7 +10,7 @@ use super::unwrap::is_assignment;
 const ONE: char = '\u{2}';
 /// Ends a word that may become several words, or none.
 const MANY: char = '\u{3}';
-/// Stands in a line for one of the marks that somebody wrote there.
+/// Stands in a line for one of the marks that the author of the line wrote there.
 const WRITTEN: &str = "\u{1}";
 
 /// How many words an open word may become.

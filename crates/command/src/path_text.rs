@@ -1,4 +1,4 @@
-//! Paths by their text alone. Where links lead is known only to whoever opens them.
+//! Paths by their text alone. Only an open shows where links lead.
 
 use portcullis_secret::file_names::{self, SecretName};
 

@@ -1,4 +1,4 @@
-//! What the read-only hand may run (agent-runtime 8.7). Only this module makes a plan: whoever holds
+//! What the read-only hand may run (agent-runtime 8.7). Only this module makes a plan: a caller that holds
 //! one holds a command line that was understood whole and can only read.
 
 use std::collections::BTreeSet;

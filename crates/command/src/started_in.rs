@@ -177,7 +177,7 @@ pub(super) fn started_in(argv: &[String], folder: &Folder) -> Folder {
     }
 }
 
-/// What an option says.
+/// The value of an option, as far as the line tells it.
 enum OptionValue<'w> {
     Not,
     Value(&'w str),

@@ -28,18 +28,19 @@ struct Wrapper {
     long_valued: &'static [&'static str],
     /// Words of its own before the command.
     operands: usize,
-    then: UnwrapStep,
+    then: WrappedForm,
 }
 
+/// How a wrapper gets the command that it runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum UnwrapStep {
+enum WrappedForm {
     Argv,
     /// The rest is joined and given to a shell.
     Line,
 }
 
 const fn wrapper(names: &'static [&'static str], valued: &'static str, operands: usize) -> Wrapper {
-    Wrapper { names, valued, long_valued: &[], operands, then: UnwrapStep::Argv }
+    Wrapper { names, valued, long_valued: &[], operands, then: WrappedForm::Argv }
 }
 
 static WRAPPERS: &[Wrapper] = &[
@@ -103,11 +104,11 @@ static WRAPPERS: &[Wrapper] = &[
     Wrapper { long_valued: &["wait", "timeout", "conflict-exit-code"], ..wrapper(&["flock"], "wE", 1) },
     Wrapper {
         long_valued: &["interval", "equexit", "shotsdir"],
-        then: UnwrapStep::Line,
+        then: WrappedForm::Line,
         ..wrapper(&["watch"], "nqs", 0)
     },
-    Wrapper { then: UnwrapStep::Line, ..wrapper(&["eval"], "", 0) },
-    Wrapper { then: UnwrapStep::Line, ..wrapper(&["ssh"], "BbcDEeFIiJLlmOopQRSWw", 1) },
+    Wrapper { then: WrappedForm::Line, ..wrapper(&["eval"], "", 0) },
+    Wrapper { then: WrappedForm::Line, ..wrapper(&["ssh"], "BbcDEeFIiJLlmOopQRSWw", 1) },
 ];
 
 /// Where the word stands after which `name` runs something.
@@ -246,8 +247,8 @@ impl Wrapper {
             return vec![Inner::Line(rest.join(" ")), Inner::Argv(rest.to_vec())];
         }
         match self.then {
-            UnwrapStep::Argv => vec![Inner::Argv(rest.to_vec())],
-            UnwrapStep::Line => vec![Inner::Line(rest.join(" ")), Inner::Argv(rest.to_vec())],
+            WrappedForm::Argv => vec![Inner::Argv(rest.to_vec())],
+            WrappedForm::Line => vec![Inner::Line(rest.join(" ")), Inner::Argv(rest.to_vec())],
         }
     }
 

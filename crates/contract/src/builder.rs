@@ -42,6 +42,7 @@ type LoopKey<I> = Box<dyn Fn(&I) -> Value + Send + Sync>;
 type ToModel<I> = Box<dyn Fn(&I, &Value) -> Vec<Content> + Send + Sync>;
 type ToUser<I> = Box<dyn Fn(&I, &Value) -> UserText + Send + Sync>;
 type ToStructured<I> = Box<dyn Fn(&I, &Value) -> Value + Send + Sync>;
+/// Whether the other tool stands in for a call.
 type AppliesTo<I> = Box<dyn Fn(&I, &Caller) -> bool + Send + Sync>;
 type Anchors = Box<dyn Fn(&dyn Window) -> Vec<Anchor> + Send + Sync>;
 
@@ -277,6 +278,7 @@ where
     }
 }
 
+/// An executor with its codecs, behind the untyped seam.
 struct TypedTool<I, O> {
     shape: Shape,
     input: Codec,

@@ -229,7 +229,7 @@ impl ToolContext {
         self.stop.cause() == Some(StopCause::Deadline)
     }
 
-    /// Shows a live delta to whoever watches, at most [`limits::PROGRESS_LIVE`] bytes of it. If the tool is declared
+    /// Shows a live delta to a watcher, at most [`limits::PROGRESS_LIVE`] bytes of it. If the tool is declared
     /// `stream_progress` and is not inert, the newest one is also kept in the log, at most every
     /// [`limits::PROGRESS_EVERY`].
     pub fn progress(&self, text: &str) {

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+/// Makes the text of a diff when it is needed.
 type MakeDiff = Box<dyn FnOnce() -> String + Send>;
 
-/// A unified diff. Nobody reads it unless somebody is asked, so it may be left to be made then.
+/// A unified diff. Nobody reads it unless a person is asked, so it may be left to be made then.
 #[derive(Clone)]
 pub struct Diff(Arc<LazyLock<String, MakeDiff>>);
 

@@ -41,6 +41,7 @@ pub struct Reshape {
 #[derive(Clone, Copy)]
 struct FieldNames(&'static [(&'static str, &'static str)]);
 
+/// A tool behind another shape of its input.
 struct ReshapedTool {
     shape: Shape,
     input: Codec,

@@ -27,7 +27,7 @@ impl Bound {
     }
 }
 
-/// What one look found.
+/// What one look at the surroundings of a call found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SurroundingFacts {
     /// What an approval is bound to.
@@ -39,7 +39,7 @@ pub struct SurroundingFacts {
     pub asker_env: BTreeMap<String, String>,
 }
 
-/// A look at the surroundings of a call. It costs time, so the runtime looks only where somebody is asked, and once more
+/// A look at the surroundings of a call. It costs time, so the runtime looks only where a person is asked, and once more
 /// before an approved call starts.
 #[derive(Clone)]
 pub struct Surroundings(Arc<dyn Fn() -> BoxFuture<'static, SurroundingFacts> + Send + Sync>);

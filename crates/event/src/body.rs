@@ -212,7 +212,7 @@ macro_rules! events {
             }
 
             /// How it reads to a person, in one line. The text holds words of models, tools and people as they are:
-            /// whoever prints it makes them harmless first.
+            /// the program that prints it makes them harmless first.
             #[must_use]
             pub fn in_words(&self) -> String {
                 match self {

@@ -51,10 +51,10 @@ pub struct SessionCreated {
     #[serde(default)]
     pub tags: Vec<String>,
     pub config_hash: Digest,
-    /// The workspace its tools work in: whoever attends to the session later works in the same one.
+    /// The workspace its tools work in: a later holder works in the same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// Tools that whoever made the session runs itself: whoever attends to it later offers the same.
+    /// Tools that the client of the session runs itself. A later holder offers the same ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub custom_tools: Vec<CustomTool>,
 }
@@ -77,7 +77,8 @@ pub struct SessionErased {
     pub reason: Option<String>,
 }
 
-/// Somebody gave up events that were recorded and are gone (operator log only): from here on these logs go on without them.
+/// A person gave up events that were recorded and are gone (operator log only): from here on these logs go on without
+/// them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LossAccepted {
     pub by: String,
@@ -102,7 +103,7 @@ pub struct LostLog {
     pub found: u64,
 }
 
-/// A call asked for by someone who does not hold the lease; whoever does takes it up.
+/// A call asked for by a process that does not hold the lease; the holder takes it up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolQueued {
     pub name: String,
@@ -212,6 +213,7 @@ pub struct InputError {
     pub message: String,
 }
 
+/// The fact that the input of an intent was checked, and what was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputValidated {
     pub intent_id: IntentId,
@@ -233,6 +235,7 @@ pub enum Verdict {
     Deny,
 }
 
+/// The fact that the rules decided about an intent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PermissionDecided {
     pub intent_id: IntentId,
@@ -256,6 +259,7 @@ pub struct PermissionDecided {
     pub precheck: bool,
 }
 
+/// The fact that a person was asked about an intent, and what the ask showed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PermissionAsked {
     pub ask_id: AskId,
@@ -331,6 +335,7 @@ impl Reply {
 /// The channel of a reply that a flag gave, and no person.
 pub const BY_FLAG: &str = "flag";
 
+/// The fact that an ask was answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AskReplied {
     pub ask_id: AskId,
@@ -380,6 +385,7 @@ pub struct Plan {
     pub timeout_ms: u64,
 }
 
+/// The fact that an invocation starts. It is durable before any effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InvocationStarted {
     pub invocation_id: InvocationId,
@@ -405,6 +411,7 @@ pub struct SandboxUsed {
     pub missing: Vec<String>,
 }
 
+/// A checkpoint of a running invocation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InvocationProgressed {
     pub invocation_id: InvocationId,
@@ -432,6 +439,7 @@ pub struct Capture {
     pub complete: bool,
 }
 
+/// The fact that an invocation ended, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InvocationCompleted {
     pub invocation_id: InvocationId,
@@ -461,6 +469,7 @@ pub struct ArtifactStored {
     pub intent_id: Option<IntentId>,
 }
 
+/// The fact that recovery settled what a dead holder left.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallRecovered {
     pub invocation_id: InvocationId,

@@ -50,7 +50,7 @@ pub enum SessionStatus {
     Running,
     /// It goes on by itself, at once or later.
     Rescheduling,
-    /// Somebody must answer first.
+    /// A person must answer first.
     RequiresAction,
     Terminated,
 }
@@ -273,8 +273,8 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
             }
             Body::AskClosed(closed) if pending(closed.ask_id) => {
                 change.blocked -= 1;
-                // Its call waits for whoever attends next, and so does input that came while it was pending: if the
-                // one who closed it dies here, somebody must come (S11).
+                // Its call waits for the next holder, and so does input that came while it was pending: if the
+                // one who closed it dies here, a process must come (S11).
                 change.answered = true;
             }
             Body::ToolQueued(_) | Body::UserMessage(_) | Body::UserCustomToolResult(_) | Body::SystemMessage(_) => {

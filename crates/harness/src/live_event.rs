@@ -1,10 +1,10 @@
-//! What whoever watches a wake is told while it goes on. Nothing is decided by it, and nothing of it is stored.
+//! Events of a wake for a watcher, while the wake goes on. They decide nothing and are not stored.
 
 use portcullis_base::{AskId, EventId, WakeId};
 use portcullis_event::Observed;
 use portcullis_event::facts::FinalChecked;
 
-/// One thing that happened just now.
+/// One event of a wake, while it happens.
 #[derive(Debug, Clone, Copy)]
 pub enum LiveEvent<'a> {
     WakeBegan {
@@ -60,7 +60,7 @@ pub trait Watcher: Send + Sync {
     fn see(&self, live: LiveEvent<'_>);
 }
 
-/// Nobody watches.
+/// A watcher that ignores every event.
 pub struct NoWatcher;
 
 impl Watcher for NoWatcher {

@@ -64,7 +64,7 @@ pub struct Divergence {
     pub proposed: Option<CallSeen>,
 }
 
-/// What it came to.
+/// What a redrive found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RedriveResult {
     /// Answers that were asked for.
@@ -75,7 +75,7 @@ pub struct RedriveResult {
     pub diverged: Option<Divergence>,
 }
 
-/// A line of a stored menu, as far as a model is told of it.
+/// One tool of a stored menu, as far as a model reads it.
 #[derive(Deserialize)]
 struct StoredMenuLine {
     name: String,
@@ -83,6 +83,7 @@ struct StoredMenuLine {
     definition: StoredDefinition,
 }
 
+/// The part of a stored definition that a model reads.
 #[derive(Deserialize)]
 struct StoredDefinition {
     description: String,

@@ -29,7 +29,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// Wakes of a worker that does not watch.
 pub const CYCLES: u64 = 10;
 
-/// Where a session's wakes run, for whoever runs many.
+/// Where the wakes of sessions run, for a worker that runs many.
 #[async_trait]
 pub trait Crew: Send + Sync {
     /// The gate and the harness for a session. An error is told once and the session put off, longer each time: nothing was
@@ -42,7 +42,7 @@ pub trait Crew: Send + Sync {
 pub struct Post {
     pub gate: Gate,
     pub harness: Arc<Harness>,
-    /// Whatever must live as long as somebody works here: tools are registered while their runtime lives.
+    /// Whatever must live as long as a wake runs here: tools are registered while their runtime lives.
     pub keep: Arc<dyn Any + Send + Sync>,
 }
 
@@ -152,7 +152,7 @@ pub struct Worker {
     pub journal: Arc<Journal>,
 }
 
-/// What one session came to.
+/// What serving one session came to.
 struct ServedSession {
     cycle: u64,
     session: SessionId,
@@ -165,7 +165,7 @@ impl ServedSession {
     }
 }
 
-/// What a worker remembers of sessions that it could not run.
+/// The sessions that a worker could not run: what it reported of each, and how often each failed.
 #[derive(Default)]
 struct SkipMemory {
     /// Skips that were told.
@@ -186,7 +186,7 @@ impl Worker {
     ///
     /// # Errors
     /// If the store cannot be asked for work. A worker that watches waits while that may pass by itself, such as a full disk
-    /// or a lock that somebody holds ([`StoreError::may_pass`]).
+    /// or a lock that another process holds ([`StoreError::may_pass`]).
     pub async fn run(&self, cancel: &CancellationToken) -> Result<WorkerStop, StoreError> {
         let mut running = JoinSet::new();
         let stop = cancel.child_token();
@@ -323,7 +323,7 @@ impl Worker {
         Ok(leases)
     }
 
-    /// A session that is due and that nobody may run is told of once.
+    /// Reports a session that is due and that no process may run, once.
     fn tell_damaged(&self, session: SessionId, error: &StoreError, known: &mut SkipMemory) {
         let skipped = (Skip::WakeFailed, Some(ServeFault::Store(error.clone())));
         if known.told.get(&session) != Some(&skipped) {
@@ -337,7 +337,7 @@ impl Worker {
     fn tell(&self, ended: Result<ServedSession, JoinError>, known: &mut SkipMemory) -> bool {
         let ended = match ended {
             Ok(ended) => ended,
-            // Its lease runs out, and whoever comes next settles what it left.
+            // Its lease runs out, and the next holder settles what it left.
             Err(broken) => {
                 if broken.is_panic() {
                     tracing::error!("the task of a session broke: {broken}");

@@ -27,10 +27,11 @@ pub struct Admission {
     cancel: CancellationToken,
     intent_id: IntentId,
     session: Arc<SessionShared>,
-    /// A shutdown waits for the call, whoever moves it.
+    /// A shutdown waits for the call, also where the call moves in a task of its own.
     tracked: TaskTrackerToken,
 }
 
+/// What the path of an intent gave: its append and how it ended.
 type AdmissionResult = Result<(Append, Disposition), Halt>;
 type Path = Pin<Box<dyn Future<Output = AdmissionResult> + Send>>;
 
@@ -112,7 +113,7 @@ impl Drop for Admission {
     }
 }
 
-/// Sets an intent on its path. Nothing moves before somebody waits for it: a task of its own would
+/// Sets an intent on its path. Nothing moves before a caller waits for it: a task of its own would
 /// cost every call two wake-ups, and only a call that nobody waits for needs one.
 pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent, order: Order) -> Admission {
     let cancel = session.lost.child_token();
@@ -120,7 +121,7 @@ pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent,
     let span = spans::call(session, &intent);
     let (moved, stop, kept) = (Arc::clone(session), cancel.clone(), session.keep());
     let path = async move {
-        // Whoever waits may leave: until it ends nobody may take it for lost.
+        // A caller may drop its handle. The task keeps running and stays registered until it settles.
         let _kept = kept;
         let path = AssertUnwindSafe(pass(&moved, intent, stop, facts, order)).catch_unwind();
         let ended = path

@@ -4,7 +4,7 @@
 //! A maximal run of safe calls is one segment, so is one of calls that a client runs, which wait together; every other call
 //! is a segment of its own. Segments run
 //! strictly in order: the next begins only when every observation of the one before is durable (L41).
-//! Inside a safe segment calls run together, and end in call order whoever is ready first (L40).
+//! Inside a safe segment calls run together, and end in call order, whichever is ready first (L40).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct Stopping<'a> {
 }
 
 impl<'a> From<&'a CancellationToken> for Stopping<'a> {
-    /// Whoever stops it wants none of its calls.
+    /// A stop of the turn stops all of its calls.
     fn from(cancel: &'a CancellationToken) -> Self {
         Self { cancel, leave: None }
     }

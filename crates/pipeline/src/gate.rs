@@ -53,7 +53,7 @@ use crate::tasks::external::{hand_over, is_elsewhere};
 use crate::tasks::progress::Progress;
 use crate::tasks::task_book::TaskBook;
 
-/// Whether anybody can be asked.
+/// Whether a person can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approvals {
     /// An ask waits for a person.
@@ -116,10 +116,10 @@ pub(crate) struct GateInner {
     /// Room for safe calls of all sessions together.
     pub(crate) beside: Semaphore,
     pub(crate) grants: GrantBook,
-    /// What running calls say of themselves, for whoever watches.
+    /// What running calls say of themselves, for a watcher.
     pub(crate) progress: broadcast::Sender<Progress>,
     baselines: BaselineBook,
-    /// Whoever runs commands for tools; none before it is known, and where no tool runs any.
+    /// The hand that runs commands for tools. It is none before it is known, and where no tool runs any.
     isolation: OnceLock<Arc<dyn Isolation>>,
     offers: Offers,
     pub(crate) loops: LoopGuards,
@@ -245,8 +245,8 @@ impl Gate {
         *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
-    /// Says who runs commands for tools, so that the log and whoever is asked can be told what stands between them and the
-    /// machine. The first one stays.
+    /// Says who runs commands for tools, so that the log and the person who is asked can be told what stands between them
+    /// and the machine. The first one stays.
     pub fn isolate(&self, isolation: Arc<dyn Isolation>) {
         let _ = self.inner.isolation.set(isolation);
     }
@@ -475,7 +475,7 @@ pub(crate) async fn pass(
     Ok(write_back(session, observed, facts))
 }
 
-/// The end of a path that stopped early: an ask becomes durable before anybody is asked; a refusal
+/// The end of a path that stopped early: an ask becomes durable before a person is asked; a refusal
 /// is an observation like any other.
 async fn settle<T>(session: &SessionShared, ended: Step<T>, facts: Append) -> Result<(Append, Disposition), Halt> {
     match ended {

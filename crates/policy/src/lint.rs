@@ -242,7 +242,7 @@ fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// The known word that somebody meant who wrote `word`, if one is so near that it is a slip.
+/// The known word that is so near to `word` that `word` is a slip.
 #[must_use]
 pub fn probably_meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let (far, nearest) = known.into_iter().map(|known| (edits(word, known), known)).min()?;

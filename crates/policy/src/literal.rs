@@ -1,5 +1,5 @@
 //! Words of an argv pattern that no command has: wildcards, whole lines, signs of the shell. Words are compared letter by
-//! letter, so that whoever wrote one of these meant something else.
+//! letter, so that the author of one of these meant something else.
 
 use crate::{ArgvPattern, RuleEffect};
 use portcullis_command::base;
@@ -13,7 +13,7 @@ const TAKES_PATTERNS: &str = "find fd locate grep egrep fgrep zgrep rg ag ack se
 /// What a shell reads as the end of a command or as a redirection, and never hands to a program.
 const OF_THE_SHELL: [&str; 12] = ["&&", "||", "|", "|&", ";", "&", ">", ">>", "<", "<<", "2>", "2>&1"];
 
-/// What is wrong with the words of a pattern.
+/// A word of a pattern that no command has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StrayWord {
     /// No command has them.
@@ -22,7 +22,7 @@ pub(crate) enum StrayWord {
     Wildcard(String),
 }
 
-/// Why the words of a pattern are not what somebody meant, if so.
+/// Why the words of a pattern are not what their author meant, if they are not.
 ///
 /// A wildcard is taken as meant literally in two places. An allow of a whole line (its last word is `$`) is the form in
 /// which an ask offers a rule: every word of it stood in a command. And the words of a program that takes patterns are

@@ -34,7 +34,7 @@ pub enum PlaceKind {
     Ours,
 }
 
-/// One place.
+/// One place that runs later: files that a program outside the sandbox runs or obeys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaterPlace {
     /// Names of folders and files, in lower case. A `/` at the end says that everything beneath counts too; a `*` that

@@ -52,7 +52,7 @@ impl Policy {
             Subject::Opaque if resource.command.hides => search.anything(),
             _ => {}
         }
-        // An allow of what is opaque was written by somebody who knew the denies of its layer and of those below it.
+        // An allow of what is opaque was written by an author who knew the denies of its layer and of those below it.
         let mut found = search.found;
         found.hidden.retain(|rule| !self.vouched_for(*rule, action, subject, asker));
         found
@@ -80,7 +80,7 @@ impl Policy {
     }
 }
 
-/// Whether an allow names a word of what a deny forbids, so that whoever wrote it had it before their eyes.
+/// Whether an allow names a word of what a deny forbids, so that its author had the deny in mind.
 fn names(allowed: &[String], rule: usize, policy: &Policy) -> bool {
     match &policy.rules()[rule].resource {
         ResourcePattern::Argv(all) => {

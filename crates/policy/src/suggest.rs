@@ -114,7 +114,7 @@ fn suggestion(asking: &[AskedResource<'_>]) -> Option<SuggestedRule> {
         }
     }
     let reach = format!("`{}` on exactly: {}", first.action, would_allow.join(", "));
-    // A rule names what is touched and nothing else; whoever adopts it must know what that leaves open.
+    // A rule names what is touched and nothing else; the person who adopts it must know what that leaves open.
     let open = left_open(&first.subject);
     would_allow.extend(open.iter().take(EXAMPLES.saturating_sub(would_allow.len())).map(|text| (*text).to_owned()));
     would_not_allow.truncate(EXAMPLES);

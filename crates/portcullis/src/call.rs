@@ -92,8 +92,8 @@ impl Runtime {
             Turn::Ours(held) => {
                 let moved = async {
                     let outcome = self.call_held(&held, tool, input, &cancel).await;
-                    // Whoever was answered while this held the session waits for nobody else (tool-contract 13.7). It
-                    // is their matter: this call is settled, whatever becomes of theirs.
+                    // An ask that was answered while this process held the session waits for nobody else (tool-contract
+                    // 13.7). It is their matter: this call is settled, whatever becomes of theirs.
                     if outcome.is_ok()
                         && let Err(halt) = held.attend_until(&cancel).await
                     {

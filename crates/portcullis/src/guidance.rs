@@ -1,5 +1,5 @@
-//! What a project says to whoever works in it (agent-runtime 6.1), and its files in general: they are opened as the file
-//! tools open them, since what a repository holds may be a link to somebody's keys.
+//! What a project says to the agent that works in it (agent-runtime 6.1), and its files in general: they are opened as
+//! the file tools open them, since what a repository holds may be a link to a person's keys.
 
 use std::io::Read as _;
 

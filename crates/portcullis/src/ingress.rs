@@ -26,7 +26,7 @@ pub enum Refused {
     /// A result says something.
     #[error("a result must not be empty; nothing was recorded")]
     Empty,
-    /// Its outcome is known, or somebody said already what became of it.
+    /// Its outcome is known, or a person said already what became of it.
     #[error("{0} is no call whose outcome is unknown; nothing was recorded")]
     NotUnknown(InvocationId),
 }
@@ -114,15 +114,15 @@ impl Runtime {
                 Err(StoreError::MovedOn { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
-            // Whoever waits for this may want to leave meanwhile.
+            // The caller may be cancelled meanwhile.
             tokio::task::yield_now().await;
         }
         Err(moves_on(session))
     }
 }
 
-/// How often something is decided anew because the log moved on meanwhile. Each time somebody else committed in the very
-/// moment between; where that seems to happen a hundred times in a row, trying again will not end it.
+/// How often something is decided anew because the log moved on meanwhile. Each time another process committed in the
+/// very moment between; where that seems to happen a hundred times in a row, trying again will not end it.
 pub(crate) const LOOKS: u32 = 100;
 
 pub(crate) fn moves_on(session: SessionId) -> RuntimeError {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::runtime::{LEASE_POLL, Runtime, give_back_until};
 use crate::{CallOutcome, RuntimeError};
 
-/// Notices are hints and may be lost; whoever waits for one looks again after this.
+/// Notices are hints and may be lost, so a waiter looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// How often this process takes up a session for its queued call. Once is enough; another may have come between before it
@@ -71,7 +71,7 @@ impl Runtime {
         }
     }
 
-    /// Appends a call for whoever holds the session, and waits for its end.
+    /// Appends a call for the holder of the session, and waits for its end.
     pub(crate) async fn queue(
         &self,
         session: SessionId,

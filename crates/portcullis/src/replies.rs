@@ -1,4 +1,4 @@
-//! Answering asks: the reply is a durable append of its own; whoever can then runs the call, once.
+//! Answering asks: the reply is a durable append of its own. A process that can then runs the call, once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ impl PendingAsk {
     }
 }
 
-/// An answer, and where it came from.
+/// The answer to an ask, and where it came from.
 #[derive(Debug, Clone)]
 pub struct AskAnswer {
     /// Yes or no. `AllowSession` and `AllowSaved` also remember the rule that the ask suggested.
@@ -124,7 +124,7 @@ impl Runtime {
         let id = grant.as_ref().map(|grant| grant.id);
         let records = grant.map(|grant| grant.records).unwrap_or_default();
         for _ in 0..LOOKS {
-            // Whoever interrupted the session meant what it waits for, also where no wake has closed it yet
+            // An interrupt of the session covers what it waits for, also where no wake has closed it yet
             // (agent-runtime 3.3).
             let state = self.gate.state(row.session_id).await?;
             if state.inbox.interrupted_after(row.asked_seq) {

@@ -1,8 +1,9 @@
 //! What no session sees, wherever it lies: the store, its keys, a person's rules.
 //!
 //! A folder that is there is known as an object, so a rename or another name does not show it. What is not there yet, and
-//! a file, which whoever saves it replaces, are known by their place as well: what stands there is hidden, and nothing
-//! may be made there. The same holds for a folder beneath a mount, because its owner may remove it and make it anew.
+//! a file, which an editor replaces when it saves, are known by their place as well: what stands there is hidden, and
+//! nothing may be made there. The same holds for a folder beneath a mount, because its owner may remove it and make it
+//! anew.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -54,8 +55,8 @@ impl HiddenPlaces {
     }
 
     /// Refuses to make `names`, of which none stands in `dir` yet, if a hidden place is on the way. In any case of the
-    /// letters, as for [`Mount::names_config`]. Whoever makes something asks [`HiddenPlaces::check`] about it afterwards: a link
-    /// may lead here from the hidden place.
+    /// letters, as for [`Mount::names_config`]. A caller that makes something asks [`HiddenPlaces::check`] about it
+    /// afterwards: a link may lead here from the hidden place.
     pub(crate) fn check_new<'n>(
         &self,
         dir: &Dir,

@@ -1,7 +1,7 @@
 //! The way that a program outside of the sandbox goes when it opens a path, as far as it lies in the mounts.
 //!
 //! [`MountTable::resolve`] refuses links that leave a mount by an absolute text. A program on the host follows them, also
-//! back into the mount. Whoever must know what such a program finds goes this way and is told of every link on it.
+//! back into the mount. A caller that must know what such a program finds goes this way and learns every link on it.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;

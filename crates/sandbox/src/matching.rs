@@ -25,7 +25,7 @@ const ENTRIES_MAX: usize = 5_000_000;
 /// Bytes of entries asked for at once.
 const BUFFER: usize = 32 << 10;
 
-/// What to look for.
+/// The places that a search looks for.
 pub trait PlaceMatcher {
     /// Which of the things looked for the place at this canonical virtual path is.
     fn is(&self, path: &str) -> Option<usize>;
@@ -33,7 +33,7 @@ pub trait PlaceMatcher {
     fn anchors(&self) -> &[String];
 }
 
-/// A file or folder that is one of those.
+/// A file or folder that a [`PlaceMatcher`] matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchedPlace {
     /// The virtual path of its mount.
@@ -109,7 +109,7 @@ struct Walk<'w, W> {
     buffer: Vec<u8>,
 }
 
-/// Where a walk is.
+/// The folder that a walk has reached.
 struct WalkPosition<'w> {
     mount: &'w Mount,
     beneath: PathBuf,

@@ -44,6 +44,7 @@ pub(crate) struct Parents<'r> {
     made: Vec<MadeFolder>,
 }
 
+/// A folder that was made for a write, and can be taken back.
 struct MadeFolder {
     above: Dir,
     name: Name,

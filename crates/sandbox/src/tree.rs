@@ -1,10 +1,11 @@
-//! One index of the mounted trees: where the few names stand that somebody looks for, and where git folders are.
+//! One index of the mounted trees: where the few names stand that a caller looks for, and where git folders are.
 //!
 //! A tree is listed once. Afterwards each folder costs one `stat`: what it holds is listed anew only if its time of change
 //! moved, which no program can set back. A folder that changed a moment ago is not believed, because two changes may bear
 //! the same time.
 //!
-//! Links are found and never followed. Whoever acts on what was found meets links again and must not follow them either.
+//! Links are found and never followed. A caller that acts on what was found meets links again and must not follow them
+//! either.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -43,7 +44,7 @@ pub fn is_git_folder(holds: impl Fn(&str) -> bool) -> bool {
     [OWN_OBJECTS, OBJECTS_ELSEWHERE].iter().any(|marks| marks.iter().all(|mark| holds(mark)))
 }
 
-/// Something that was looked for.
+/// An entry of the tree whose name the index looks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SightedEntry {
     /// The virtual path of its mount.
@@ -60,7 +61,7 @@ pub struct SightedEntry {
 
 /// An index of trees by names. Looking costs one `stat` a folder where nothing has changed.
 pub struct TreeIndex {
-    /// Whether somebody looks for this name.
+    /// Whether a caller looks for this name.
     wanted: fn(&OsStr) -> bool,
     trees: Mutex<Vec<(String, ListedFolder)>>,
 }
@@ -168,6 +169,7 @@ struct ListedFolder {
     has_unseen: bool,
 }
 
+/// One listing of a mounted tree.
 struct TreeListing<'m> {
     wanted: fn(&OsStr) -> bool,
     mount: &'m Mount,

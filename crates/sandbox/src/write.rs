@@ -42,7 +42,7 @@ pub struct WritePlan<'c> {
 #[derive(Debug, Default)]
 pub struct ReplacedFile(#[expect(dead_code, reason = "held to be dropped")] Vec<File>);
 
-/// A write that happened.
+/// The file that a write left, and what it replaced.
 #[derive(Debug)]
 pub struct WrittenFile {
     /// What it replaced.

@@ -1,8 +1,8 @@
 //! Names of files that hold secrets by custom. Every tool that would show such a file asks; commands see it empty. A rule
 //! that names the file decides otherwise.
 //!
-//! A name alone does not tell everything: what git tracks is shared already, and a certificate is public. Whoever can look
-//! at the file does so ([`SecretName::look`]).
+//! A name alone does not tell everything: what git tracks is shared already, and a certificate is public. A caller that
+//! can look at the file does so ([`SecretName::look`]).
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -20,7 +20,7 @@ pub enum ContentCheck {
     PrivateKey,
 }
 
-/// Where a name counts.
+/// The folders in which a name counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameScope {
     /// In every folder: no package is published with such a file, and a command can move one anywhere.
@@ -163,7 +163,7 @@ pub const SECRETS: &[SecretName] = &[
 
 /// The variables of one environment (`.env.local`, `.env-prod`, `.env~`), except those that are there to be copied.
 const VARIABLES: SecretName = name(".env.", VARIABLES_WHY);
-/// Another key of somebody's, or a copy: `id_rsa_work`, `id_ed25519_sk`, `id_rsa.bak`.
+/// Another key of a person, or a copy: `id_rsa_work`, `id_ed25519_sk`, `id_rsa.bak`.
 const OTHER_KEYS: &[SecretName] =
     &[name("id_rsa", LOGIN_KEY), name("id_dsa", LOGIN_KEY), name("id_ecdsa", LOGIN_KEY), name("id_ed25519", LOGIN_KEY)];
 /// Last words of a file that is there to be copied.
@@ -214,7 +214,7 @@ fn is_name(pattern: &str, low: &str) -> bool {
     left.ends_with(end)
 }
 
-/// Whether a name may be one of these, whatever folder it is in: for whoever looks through a tree.
+/// Whether a name may be one of these, whatever folder it is in: for a walk through a tree.
 #[must_use]
 pub fn may_be_secret(name: &str) -> bool {
     let (whole, patterns) = &*FIRST;

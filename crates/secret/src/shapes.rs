@@ -1,4 +1,4 @@
-//! Values that look like a key whoever issued it: an issuer's prefix and enough characters that vary, or a private key
+//! Values that look like a key of any issuer: an issuer's prefix and enough characters that vary, or a private key
 //! block. They stand in files of a workspace, where nobody declared them as a secret.
 //!
 //! The search works on a stream: it says from which byte on it cannot decide yet. That is the beginning of a prefix or of
@@ -205,7 +205,7 @@ pub(crate) struct Value {
     pub(crate) label: &'static str,
 }
 
-/// What a prefix turned out to be.
+/// What the text after a known prefix turned out to be.
 enum PrefixKind {
     Value {
         start: usize,

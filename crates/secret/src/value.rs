@@ -30,7 +30,7 @@ impl SecretText {
         Self(SecretString::from(text.into()))
     }
 
-    /// The value itself. Whoever calls this answers for where it goes.
+    /// The value itself. The caller answers for where it goes.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
@@ -43,7 +43,7 @@ impl SecretBytes {
         Self(SecretSlice::from(bytes.into()))
     }
 
-    /// The value itself. Whoever calls this answers for where it goes.
+    /// The value itself. The caller answers for where it goes.
     #[must_use]
     pub fn expose(&self) -> &[u8] {
         self.0.expose_secret()

@@ -127,7 +127,7 @@ async fn artifacts_are_there(ground: &Ground, key: SessionKey, log: &[Event]) ->
     Ok(())
 }
 
-/// What one intent came to.
+/// What the log tells of one intent.
 #[derive(Default)]
 struct IntentAccount {
     acts: bool,

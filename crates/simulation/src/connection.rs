@@ -21,6 +21,7 @@ pub struct Connection {
     dice: Dice,
 }
 
+/// The answer of the store to one request.
 type StoreResult<T> = Result<T, StoreError>;
 
 impl Connection {

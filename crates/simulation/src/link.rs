@@ -1,11 +1,11 @@
 //! The line between one process and the rest of the world. A process that is dead reaches nothing any more: no
-//! store, no tool's effect. That is all of a crash that anybody else could see.
+//! store, no tool's effect. That is all of a crash that another process could see.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// How the line is.
+/// The state of the link between a process and the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
     Up,

@@ -27,7 +27,7 @@ pub enum Word {
     Unsaid,
 }
 
-/// What was said of an event so far.
+/// What the simulation knows of one event so far.
 struct EventAccount {
     key: SessionKey,
     word: Word,

@@ -21,7 +21,7 @@ use crate::link::Link;
 /// How often a request whose answer was lost is made again.
 const TRIES: u32 = 4;
 
-/// Everybody who speaks to the sessions without holding one.
+/// The people and programs that speak to the sessions without holding one.
 pub struct People {
     ground: Arc<Ground>,
     store: Wrapped<Connection>,

@@ -33,7 +33,7 @@ pub(crate) fn backup(place: &DatabaseFile, to: &Path) -> Result<u64, StoreError>
     finish(&partial.0, to).map_err(|error| failed("cannot finish", &error))
 }
 
-/// Durable first, then under its name: whoever finds a backup finds a whole one.
+/// Durable first, then under its name: a backup under its name is always whole.
 fn finish(partial: &Path, to: &Path) -> io::Result<u64> {
     let file = File::open(partial)?;
     file.sync_all()?;

@@ -32,7 +32,7 @@ pub enum Durability {
     Relaxed,
 }
 
-/// Which file, and how it is synced.
+/// The file of a database, and how it is synced.
 #[derive(Debug, Clone)]
 pub(crate) struct DatabaseFile {
     pub(crate) path: PathBuf,

@@ -55,13 +55,13 @@ impl Headroom {
         self.roomy = false;
     }
 
-    /// Gives the ballast away, to whoever must still write.
+    /// Gives the ballast away, to the writers of ends that must still be recorded.
     pub(crate) fn give(&self) {
         // If it cannot be deleted, the write that follows says that there is no room.
         let _ = self.ballast.give();
     }
 
-    /// What someone is told who comes with new work.
+    /// The refusal of new work.
     pub(crate) fn refusal(place: &DatabaseFile) -> StoreError {
         StoreError::DiskFull { free: room(place), needed: needed(place, &Ballast::beside(&place.path)) }
     }

@@ -107,8 +107,8 @@ fn take_in(conn: &Connection) -> bool {
     taken
 }
 
-/// Moves the write-ahead log into the database and empties its file. It waits for nobody: whoever reads or writes just
-/// now is not idle, and an operation that comes meanwhile must not wait for them either.
+/// Moves the write-ahead log into the database and empties its file. It waits for nobody: a connection that reads or
+/// writes just now is not idle, and an operation that comes meanwhile must not wait for them either.
 pub(crate) fn truncate(conn: &Connection) {
     if conn.busy_timeout(Duration::ZERO).is_ok() {
         // Nothing rests on it: what stays in the log is as durable there.

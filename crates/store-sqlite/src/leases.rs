@@ -78,7 +78,7 @@ pub(crate) fn claim_any(
     Ok(granted)
 }
 
-/// Sessions that nobody may take, each with the reason.
+/// Sessions that no process may take, each with the reason.
 type DamagedSessions = BTreeMap<SessionKey, StoreError>;
 
 fn without(mut candidates: Vec<Due>, damaged: &DamagedSessions) -> Vec<Due> {

@@ -3,7 +3,7 @@
 //! A write-ahead log that is damaged loses its last commits, and SQLite then opens the database as it was before them:
 //! whole, and older. So does a copy of an older database. Nothing inside the file can tell. The mark can: it is written
 //! after each commit, without a sync of its own, so that it never names what is not durable, and at most the loss of both
-//! at once goes unseen. It is a witness against accidents, not against somebody who may write the folder.
+//! at once goes unseen. It is a witness against accidents, not against a person who may write the folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -30,9 +30,10 @@ pub(crate) struct NewestEvent {
     pub(crate) hash: Digest,
 }
 
+/// The newest event of each session.
 type NewestEvents = BTreeMap<SessionKey, NewestEvent>;
 
-/// What a process knows.
+/// The newest events that this process knows of.
 #[derive(Debug, Default)]
 struct MarkState {
     named: NewestEvents,

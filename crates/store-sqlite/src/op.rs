@@ -134,7 +134,7 @@ where
             (Err(error), _) => Err(error),
             (Ok(()), None) => Err(StoreError::Unavailable("the operation was not run".to_owned())),
         };
-        // Whoever asked may have gone; the rows are written all the same.
+        // The caller may have gone; the rows are written all the same.
         let _ = self.reply.send(answer);
     }
 }

@@ -203,7 +203,7 @@ impl Run {
         Ok(found.unwrap_or_else(|| Self::lost(log, number)))
     }
 
-    /// A run whose row is gone: its events are still there to be named by whoever verifies.
+    /// A run whose row is gone: its events are still there to be named by a verification.
     fn lost(log: i64, number: i64) -> Self {
         Self {
             log,

@@ -154,13 +154,13 @@ fn free_doc(conn: &Connection, milli: i64) -> rusqlite::Result<i64> {
     }
 }
 
-/// What was found, and documents whose event was erased since they were taken in.
+/// The hits of a search, and documents whose event was erased since they were indexed.
 pub(crate) struct SearchResult {
     pub(crate) hits: Vec<Hit>,
     pub(crate) erased: Vec<i64>,
 }
 
-/// Asks the index where to look, and the events themselves whether it is so.
+/// Asks the index where to look, and the events themselves whether they match.
 pub(crate) fn search(
     conn: &Connection,
     tenant: TenantId,

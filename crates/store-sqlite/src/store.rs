@@ -73,7 +73,7 @@ pub struct LostEnd {
 }
 
 impl LostEnd {
-    /// What whoever wants to write to that log is told.
+    /// The error for a write to that log.
     #[must_use]
     pub fn error(&self) -> StoreError {
         let Self { key, recorded, found } = *self;
@@ -187,7 +187,7 @@ impl SqliteStore {
         self.mark.set_aside(&self.lost.iter().map(|lost| lost.key).collect::<Vec<_>>());
     }
 
-    /// Lets every process write to them from now on: somebody gave up what is lost.
+    /// Lets every process write to them from now on, because a person gave up what is lost.
     ///
     /// # Errors
     /// If the mark cannot be written.
@@ -291,8 +291,8 @@ impl Drop for SqliteStore {
     }
 }
 
-/// The first connection of a process makes the memory that all share, and on a full disk may find no room for it. Whoever
-/// only reads needs it as well, so the ballast is given for it.
+/// The first connection of a process makes the memory that all share, and on a full disk may find no room for it. A
+/// reader needs it as well, so the ballast is given for it.
 fn open_writer(place: &DatabaseFile) -> Result<rusqlite::Connection, StoreError> {
     let no_room = match place.writer() {
         Err(error) if Headroom::is_full(place, &error) => Headroom::refusal(place),
@@ -436,7 +436,7 @@ impl Log for SqliteStore {
         self.write(Some(key), no_trace, move |tx| {
             let head = heads::read(tx.conn, key)?;
             match removal::check_not_erased(tx.conn, key, head.as_ref()) {
-                // Whoever comes late brings nothing back.
+                // A late writer brings nothing back.
                 Err(Fail::Refused(_)) => Ok(()),
                 Err(fail) => Err(fail),
                 Ok(()) => {
@@ -492,7 +492,7 @@ impl Queue for SqliteStore {
     }
 
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {
-        // Never in the caller's own thread: while another process keeps the store locked, whoever renews must see
+        // Never in the caller's own thread: while another process keeps the store locked, the renewing task must see
         // his time run out, and stop (store §5).
         let renews = move |tx: &Tx<'_>| leases::renew(tx, key, fence, ttl);
         let (op, answer) = Task::queued(Some(key), no_trace, true, renews);

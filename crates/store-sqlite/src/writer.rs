@@ -2,7 +2,7 @@
 //!
 //! It takes what is queued now, runs it in one transaction with a savepoint for each operation,
 //! commits and answers all. It never waits for more: the sync itself gathers the next batch. One
-//! batch is written at a time, by the writer thread or, while that has nothing to do, by whoever
+//! batch is written at a time, by the writer thread or, while that has nothing to do, by the caller who
 //! comes with a single operation: being woken twice would cost more than the operation itself.
 
 use std::cell::RefCell;
@@ -26,7 +26,7 @@ use crate::idle::{Upkeep, truncate};
 use crate::mark::NewestEvent;
 use crate::op::{Env, Op, Trace, Tx};
 
-/// Operations that may wait; whoever comes then waits to be let in.
+/// Operations that may wait. The next caller waits until there is room.
 pub(crate) const QUEUE: usize = 1_024;
 /// When more pages than this stand only in the write-ahead log, closing folds them into the database.
 const CLOSE_CHECKPOINT: i64 = 512;
@@ -35,7 +35,7 @@ const CLOSE_CHECKPOINT: i64 = 512;
 pub(crate) struct WriterShared {
     pub(crate) commits: AtomicU64,
     pub(crate) operations: AtomicU64,
-    /// The writer thread has a batch under way or waits to begin it: whoever comes now joins the queue,
+    /// The writer thread has a batch under way or waits to begin it: the next caller joins the queue,
     /// where one sync will serve them all.
     busy: AtomicBool,
     /// Why no more writes are taken; set once, for good.
@@ -111,7 +111,7 @@ impl Writer {
 
     /// One batch, and if a defect of our own breaks it, an answer for everyone in it all the same.
     fn guarded(&mut self, queue: Option<&mut mpsc::Receiver<Box<dyn Op>>>) {
-        // Whoever came before it stopped may get here after.
+        // A caller that came before it stopped may get here after.
         if self.shared.stopped.get().is_some() {
             return self.settle(&Err(self.shared.refusal()));
         }
@@ -215,7 +215,7 @@ impl Writer {
         }
     }
 
-    /// The files are not those that were opened, or that cannot be told. Nobody is told that something was kept.
+    /// The files are not those that were opened, or that cannot be told. No caller is told that something was kept.
     fn gone(&mut self, error: StoreError) {
         self.committing = false;
         match error {
@@ -332,7 +332,7 @@ impl Writer {
         let _ = self.shared.stopped.set(StoreError::ReadOnly(format!("{why}; {remedy}")));
     }
 
-    /// Leaves the file as it is, but for a long write-ahead log: whoever opens it next reads all of it.
+    /// Leaves the file as it is, but for a long write-ahead log: the next opener reads all of it.
     fn close(&mut self) {
         let Some(conn) = self.conn.take() else { return };
         let waiting =
@@ -411,7 +411,7 @@ impl BatchDesk {
         self.shared.commits.load(Ordering::SeqCst)
     }
 
-    /// Runs a chore on the connection after whoever writes now.
+    /// Runs a chore on the connection after the present write.
     pub(crate) fn once_free<T>(&self, chore: impl FnOnce(&Connection) -> T) -> Option<T> {
         self.lock().conn.as_ref().map(chore)
     }

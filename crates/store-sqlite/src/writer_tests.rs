@@ -375,7 +375,7 @@ async fn f07_the_ballast_is_made_after_the_first_write_and_again_when_there_is_r
     until("it is made again", || store.has_ballast()).await;
 }
 
-/// Store §5: whoever cannot renew in time stops himself, so a renewal must let him see that time pass, even while
+/// Store §5: a holder that cannot renew in time stops itself, so a renewal must let it see that time pass, even while
 /// another process keeps the store locked.
 #[tokio::test(flavor = "multi_thread")]
 async fn s04_a_renewal_that_waits_for_another_process_lets_its_caller_give_up() {

@@ -172,7 +172,7 @@ impl Artifacts for LocalArtifacts {
     }
 }
 
-/// Reads all of it once: whoever may write the folder must not speak through what is served from it.
+/// Reads all of it once: a process that may write the folder must not change what is served from it.
 fn check(window: &dyn Window, sha256: Digest) -> io::Result<()> {
     let mut hasher = DigestWriter::default();
     let mut buf = vec![0; CHECK_BYTES];

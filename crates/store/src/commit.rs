@@ -88,7 +88,7 @@ pub struct Commit {
     /// What the writer believes the last seq is. If only clients appended meanwhile, the store
     /// chains the events after theirs and commits; it is not an error.
     pub expected_seq: Option<u64>,
-    /// The writer decided by what the log says up to here: if anybody appended since, nothing is written
+    /// The writer decided by what the log says up to here: if another writer appended since, nothing is written
     /// ([`crate::StoreError::MovedOn`]), and the writer looks again.
     pub only_at: Option<u64>,
     pub events: Vec<Draft>,

@@ -28,7 +28,7 @@ pub enum StoreError {
     /// Another worker took the session over. The holder stops for good: it writes nothing more.
     #[error("session {session} was taken over by another process (fence {found}, ours was {ours})")]
     FenceLost { session: SessionId, ours: u64, found: u64 },
-    /// The holder could not renew its lease in time. Somebody else may be at work by now, so it writes nothing more.
+    /// The holder could not renew its lease in time. Another process may be at work by now, so it writes nothing more.
     #[error("the lease of session {0} ran out before it could be renewed: this process has stopped its work on it")]
     LeaseRanOut(SessionId),
     /// A conflicting scheduler key is held; wait for it or recover its session. With a time, nobody holds it any more: it
@@ -89,13 +89,13 @@ pub enum StoreError {
         /// How much must be free for work to begin.
         needed: u64,
     },
-    /// What was to be kept is over a limit that somebody set; nothing was written, and trying again changes nothing.
+    /// What was to be kept is over a limit of the settings; nothing was written, and trying again changes nothing.
     #[error("{0}")]
     OverLimit(String),
     /// The store could not be asked, or answered with a fault; nothing was written.
     #[error("the store failed: {0}")]
     Unavailable(String),
-    /// Somebody else has had it locked for longer than anybody waits for; nothing was written.
+    /// Another process has had it locked for longer than a write waits; nothing was written.
     #[error("the store failed: {0}")]
     Locked(String),
     /// The answer was lost: all of it was written, or nothing. Read before trying again.
@@ -108,7 +108,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same may go well a little later, without anybody doing anything about this store.
+    /// Whether the same may go well a little later, without a change to this store.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::DiskFull { .. } | Self::Unavailable(_) | Self::Locked(_) | Self::Ambiguous(_))
@@ -121,7 +121,7 @@ impl StoreError {
     }
 }
 
-/// What became of a file that was in use.
+/// How a file that was in use was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileLoss {
     Removed,

@@ -221,7 +221,7 @@ fn copy(event: &Event, fork: &Fork<'_>, names: &HashMap<String, String>) -> Draf
     }
 }
 
-/// What makes the fork stand still: it goes on only when somebody speaks to it.
+/// What makes the fork stand still: it goes on only when a person speaks to it.
 fn closing(state: &State, fork: &Fork<'_>, names: &HashMap<String, String>, at: u64) -> Vec<Draft> {
     let actor = Actor::system();
     let stamp = Stamp { ids: fork.ids, clock: fork.clock, actor: &actor, turn_id: None, wake_id: None };

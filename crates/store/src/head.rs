@@ -71,7 +71,7 @@ impl Head {
     /// Sets when the session is due. A wake waits while an ask does, or a client's result (store §4); what is terminated is
     /// never due.
     pub fn reckon(&mut self) {
-        // Whoever gives back a session that nobody has to answer any more leaves work, so its wakes do not wait for ever.
+        // A holder that gives back a session without a pending ask leaves work, so its wakes do not wait for ever.
         let waits = self.blocked_n > 0 || self.status == SessionStatus::RequiresAction;
         let wake = self.wake.filter(|_| !waits);
         let due = [self.work_due_at, wake.map(|wake| wake.due_at)].into_iter().flatten().min();

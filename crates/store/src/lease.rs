@@ -55,7 +55,7 @@ pub enum Claim {
         owner: LeaseOwner,
         until: Timestamp,
     },
-    /// It is due, and cannot be taken by anybody: what is recorded of it does not hold ([`StoreError::Damaged`]).
+    /// It is due, and no process may take it: what is recorded of it does not hold ([`StoreError::Damaged`]).
     Refused(StoreError),
 }
 

@@ -273,7 +273,7 @@ impl Log for MemoryStore {
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
         let mut tables = self.tables();
-        // Whoever comes late brings nothing back.
+        // A late writer brings nothing back.
         if tables.check_not_erased(key).is_ok() {
             tables.snapshots.insert(key, snapshot);
         }

@@ -57,7 +57,7 @@ pub struct PlannedCommit {
 /// # Errors
 /// The refusals of [`StoreError`]; nothing may be written then.
 pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<PlannedCommit, StoreError> {
-    // That something was erased is said by whoever erases it, with it.
+    // The eraser itself records that something was erased, in the same write.
     if let Some(draft) = commit.events.iter().find(|draft| erasure(draft).is_some()) {
         return Err(StoreError::NotTheirs { writer: "a commit", kind: draft.kind.clone() });
     }
@@ -296,7 +296,7 @@ fn check_answers(
     Ok(())
 }
 
-/// S7 and S9: an intent starts once and is observed once, whoever asks for it.
+/// S7 and S9: an intent starts once and is observed once, whichever process asks for it.
 fn check_intents(changes: &[RowChange], intent: &dyn Fn(IntentId) -> Option<IntentState>) -> Result<(), StoreError> {
     let mut moved: Vec<(IntentId, IntentState)> = Vec::new();
     for change in changes {

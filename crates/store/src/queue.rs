@@ -53,11 +53,11 @@ pub fn by_urgency(mut due: Vec<Due>, limit: usize, now: Timestamp) -> Vec<Due> {
 /// How tenants share the workers of one store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fairness {
-    /// Live leases that one tenant may have at once, whoever holds them.
+    /// Live leases that one tenant may have at once, whichever processes hold them.
     pub per_tenant_max: usize,
 }
 
-/// What a sweep did.
+/// What a sweep changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SweepResult {
     /// Sessions that became due because an ask of theirs has expired.
@@ -74,8 +74,8 @@ impl SweepResult {
     }
 }
 
-/// Up to `limit` of the candidates of several tenants. Whoever has the fewest leases is next: a priority is a tenant's own
-/// word, so it says nothing to the others. `held` = live leases of each tenant.
+/// Up to `limit` of the candidates of several tenants. The tenant with the fewest leases is next: a priority is a
+/// tenant's own word, so it says nothing to the others. `held` = live leases of each tenant.
 #[must_use]
 pub fn fair_share(
     due: BTreeMap<TenantId, Vec<Due>>,

@@ -133,8 +133,8 @@ pub trait Queue: Send + Sync {
         ttl: Duration,
     ) -> Result<Vec<Claim>, StoreError>;
 
-    /// The same over every tenant of the store, shared by [`crate::fair_share`]. It is for the workers of whoever runs the
-    /// store, never for a tenant's own call (S14).
+    /// The same over every tenant of the store, shared by [`crate::fair_share`]. It is for the workers of the operator
+    /// who runs the store, never for a tenant's own call (S14).
     async fn claim_any(
         &self,
         owner: LeaseOwner,
@@ -156,8 +156,8 @@ pub trait Queue: Send + Sync {
     /// the log ends there, only a pending wake makes the session due again. `None` = there is work left.
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError>;
 
-    /// Gives a lease back with the work undone: the session is due again at `until`, or as soon as somebody says something
-    /// to it. For a holder that cannot work on it now (agent-runtime 5.7).
+    /// Gives a lease back with the work undone: the session is due again at `until`, or as soon as a person says
+    /// something to it. For a holder that cannot work on it now (agent-runtime 5.7).
     async fn defer(&self, key: SessionKey, fence: u64, until: Timestamp) -> Result<(), StoreError>;
 }
 
@@ -174,7 +174,7 @@ pub trait Records: Send + Sync {
 }
 
 /// Full text over the sessions of a tenant: a projection with a cursor for each log, which lags. It is never part of an
-/// append; whoever searches brings it up to date first, or a store that has nothing else to do.
+/// append; a search brings it up to date first, or a store that has nothing else to do.
 #[async_trait]
 pub trait Search: Send + Sync {
     /// Takes up to `limit` more events in and says how many. 0 = nothing is left. A store that takes no writes refuses;

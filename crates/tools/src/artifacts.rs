@@ -62,6 +62,7 @@ struct ArtifactReadInput {
     tail: Count<0, LINES>,
 }
 
+/// The part of an artifact that a call reads.
 #[derive(Debug, Clone)]
 enum ArtifactRange {
     Head,

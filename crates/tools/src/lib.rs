@@ -66,7 +66,7 @@ async fn on_disk<T: Send + 'static>(bytes: u64, work: impl FnOnce() -> T + Send 
     off_thread(work).await
 }
 
-/// The diff of a change of so many bytes: a small one is made when somebody is asked, on the spot; a large one here,
+/// The diff of a change of so many bytes: a small one is made when a person is asked, on the spot; a large one here,
 /// where it disturbs nobody.
 fn diff_of(bytes: u64, make: impl FnOnce() -> String + Send + 'static) -> Diff {
     if bytes <= ON_THE_SPOT { Diff::later(make) } else { Diff::from(make()) }

@@ -69,6 +69,7 @@ pub(crate) fn begins_char(byte: u8) -> bool {
     byte & 0b1100_0000 != 0b1000_0000
 }
 
+/// The room that is left on a page.
 struct PageRoom {
     bytes: usize,
     chars: usize,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::{Activation, Block};
 use crate::{Body, Event};
 
-/// What somebody told the session.
+/// Input of a person or a client to the session, by its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputContent {
@@ -75,7 +75,7 @@ impl Inbox {
         &self.pending
     }
 
-    /// Whether somebody wants the session to stop what it does.
+    /// Whether a person wants the session to stop what it does.
     #[must_use]
     pub fn interrupted(&self) -> bool {
         self.interrupted_after(0)

@@ -69,7 +69,7 @@ pub struct Progress {
     pub unknown: Vec<portcullis_base::InvocationId>,
     /// One was settled so since the model was last asked: the next request tells of it (H36).
     pub untold_unknown: bool,
-    /// Where somebody refused a call and wanted the session to stop, until it has (R4).
+    /// Where a person refused a call and wanted the session to stop, until it has (R4).
     pub stop_wished: Option<u64>,
     /// Up to here the messages gave way to a summary.
     pub kept_from_seq: u64,
@@ -101,7 +101,7 @@ impl Progress {
                 self.message_requests = self.message_requests.saturating_add(1);
                 if let Some(open) = &mut self.open {
                     open.turns += 1;
-                    // A wake that began after it has stopped what there was, and goes on with what somebody said.
+                    // A wake that began after it has stopped what there was, and goes on with what a person said.
                     self.stop_wished = self.stop_wished.filter(|wished| *wished > open.seq);
                 }
             }

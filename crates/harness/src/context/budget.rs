@@ -128,7 +128,7 @@ pub struct ContextBudget {
     pub tools: ToolsWeight,
 }
 
-/// What it is computed from.
+/// What a context budget is computed from.
 pub(crate) struct BudgetInput<'a> {
     pub(crate) budget: u64,
     pub(crate) system: &'a str,

@@ -19,7 +19,7 @@ const NAME_MAX: usize = 200;
 /// The field of a result's facts, and of arguments that were cut.
 const CUT: &str = "cutByCompaction";
 
-/// What of a conversation stays so that it fits.
+/// The part of a conversation that stays so that the next request fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConversationCut {
     pub(crate) kept_from: u64,

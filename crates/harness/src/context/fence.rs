@@ -32,7 +32,7 @@ pub struct Label {
     pub artifact: Option<Value>,
 }
 
-/// One block, read back.
+/// One fenced block of a text, read back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FencedBlock {
     pub label: Label,
@@ -73,7 +73,7 @@ pub(crate) fn answered(line: String, words: String) -> String {
 /// The facts, and below them each content in its block.
 fn enclosed(mut out: String, contents: &[FencedBlock]) -> String {
     let labels: Vec<String> = contents.iter().map(|content| one_line(&json!(content.label))).collect();
-    // Nor in labels and facts: whoever looks for the nonce finds delimiters and nothing else.
+    // Nor in labels and facts: a search for the nonce finds delimiters and nothing else.
     let texts = contents.iter().filter_map(|content| content.text.as_deref());
     let nonce = nonce(&texts.chain(labels.iter().map(String::as_str)).chain([out.as_str()]).collect::<Vec<_>>());
     for (content, label) in contents.iter().zip(&labels) {

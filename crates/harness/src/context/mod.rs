@@ -147,7 +147,7 @@ pub(crate) struct Context {
     pub(crate) digested: WorkDigest,
 }
 
-/// What was taken up and no request has shown: a process ended, somebody interrupted, or the request was never made.
+/// What was taken up and no request has shown: a process ended, a person interrupted, or the request was never made.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UnshownInput {
     pub(crate) inputs: Vec<Input>,
@@ -182,7 +182,7 @@ impl Context {
         }
     }
 
-    /// The same conversation for somebody who goes on with it alone. What was rendered goes with it, until it is given
+    /// The same conversation for a caller that goes on with it alone. What was rendered goes with it, until it is given
     /// [back](Self::give_back).
     pub(crate) fn copied(&self) -> Self {
         let copy = Self { pages: self.pages.copied(), ..self.clone() };

@@ -45,7 +45,7 @@ pub(crate) fn notes(facts: &NoteFacts<'_>, others: Vec<String>) -> Vec<String> {
     let busy = others.iter().any(|note| tag_of(note) == Some("shell-busy"));
     let look = facts.look.filter(|_| !busy && !facts.waits).map(read_first);
     let own = [look, pressure(facts), recovery(facts.unknown)];
-    // Whoever made it: a note is one line.
+    // A note is one line, whatever made it.
     let others = others.iter().map(|note| quoted::in_line(note));
     let mut all: Vec<String> = others.chain(own.into_iter().flatten()).collect();
     // Stable: several notes of one tag stay as they came. A tag that nobody knows stands last.

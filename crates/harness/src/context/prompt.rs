@@ -29,7 +29,7 @@ End your last reply with exactly one block <portcullis-session-loop>{\"outcome\"
 \"queuedWakes\" [{\"reason\",\"delaySeconds\",\"note\"}] wake you later; \"learnings\" [{\"kind\",\"title\",\"detail\"}] keep \
 what would help next time.";
 
-/// What the prompt is made of.
+/// What the system prompt is made of.
 pub struct PromptSource<'a> {
     pub base: &'a str,
     pub model: &'a ModelName,

@@ -1,4 +1,4 @@
-//! Text that somebody else chose, in a line of ours (L67, agent-runtime 6.3).
+//! Untrusted text quoted inside a message of the runtime (L67, agent-runtime 6.3).
 //!
 //! A path, a tool's name or a note may hold line breaks, and behind one of them words that look like a person's or like
 //! ours. So whatever we did not mint goes through here before it stands in the user's or the system's position: what is

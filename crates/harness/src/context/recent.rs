@@ -23,7 +23,7 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// What is known of a session, or nothing. Whoever takes it gives it back.
+    /// What is known of a session, or nothing. The caller that takes it gives it back.
     pub(crate) fn take(&self, session: SessionId) -> FoldedConversation {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let known = kept.iter().position(|(known, _)| *known == session).and_then(|at| kept.remove(at));

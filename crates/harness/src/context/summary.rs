@@ -30,7 +30,7 @@ const UNKNOWN: usize = 20;
 /// The fields of an input that say what a call was about.
 const TARGETS: [&str; 5] = ["file_path", "command", "pattern", "path", "query"];
 
-/// What has been done so far, as facts.
+/// The work of the dropped turns, as facts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkDigest {
     /// What people said, whole, by the event or call that it was said with.
@@ -46,14 +46,14 @@ impl WorkDigest {
         self.say(event.to_string(), &text_of(content));
     }
 
-    /// What somebody said with an interrupt.
+    /// What a person said with an interrupt.
     pub(crate) fn interrupted(&mut self, event: EventId, note: Option<&str>) {
         if let Some(note) = note {
             self.say(event.to_string(), &format!("(with an interrupt) {note}"));
         }
     }
 
-    /// Once, whoever tells of it again.
+    /// Once, however often it is reported again.
     fn say(&mut self, with: String, words: &str) {
         if !self.said.iter().any(|(known, _)| *known == with) {
             self.said.push((with, words.to_owned()));

@@ -74,7 +74,7 @@ pub(crate) fn woken_by(due: &[WakeQueued]) -> Option<String> {
     (!text.is_empty()).then(|| text.trim_end().to_owned())
 }
 
-/// Somebody stopped what the session did.
+/// A person stopped what the session did.
 pub(crate) fn interrupted(note: Option<&str>) -> String {
     let note = note.map(|note| format!(": {}", quoted::words(note, quoted::VALUE_MAX)));
     format!("[session-event] user.interrupt{}", note.unwrap_or_default())

@@ -101,7 +101,7 @@ impl Directive {
 
 impl Directive {
     /// The same with every text masked. What a block says is known only when it is decoded: an escape can hide a secret
-    /// from whoever masked the reply (L69).
+    /// from the code that masked the reply (L69).
     #[must_use]
     pub(crate) fn masked(mut self, mask: impl Fn(&str) -> String) -> Self {
         let over = |text: &mut String| *text = mask(text);

@@ -18,7 +18,7 @@ pub const TOOL: &str = "session_loop";
 const DESCRIPTION: &str = "Ends this wake and says what comes after it. Call it last, beside your final words, in place of \
 the block of the same name.";
 
-/// What the model wants, as [`schema`] has it. The tool does nothing with it: whoever ends the wake reads the call.
+/// What the model wants, as [`schema`] has it. The tool does nothing with it: the end of the wake reads the call.
 struct DirectiveInput;
 
 impl<'de> Deserialize<'de> for DirectiveInput {
@@ -38,7 +38,7 @@ impl JsonSchema for DirectiveInput {
     }
 }
 
-/// The tool, for whoever offers it where directives are asked for.
+/// The tool, for a registry that offers it where directives are asked for.
 ///
 /// # Errors
 /// Never for the tool as it is written.

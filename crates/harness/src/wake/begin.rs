@@ -14,14 +14,14 @@ use super::{Harness, Wake, WokenFor, spans};
 use crate::context::{AddedPart, UnshownInput, fence, interrupted, wake_message, woken_by};
 use crate::live_event::LiveEvent;
 
-/// What there is to do.
+/// The work that a wake finds in its session.
 struct PendingWork {
     inputs: Vec<Input>,
     due: Vec<WakeQueued>,
     interrupted: bool,
-    /// Where somebody refused a call and wanted the session to stop (R4).
+    /// Where a person refused a call and wanted the session to stop (R4).
     stop_wished: Option<u64>,
-    /// The last wake gave up: whoever runs another one wants it tried again (agent-runtime 5.7).
+    /// The last wake gave up. The caller of another one wants it tried again (agent-runtime 5.7).
     gave_up: bool,
     /// A request that a dead process left.
     request: Option<OpenRequest>,
@@ -69,7 +69,7 @@ fn found(state: &State, now: Timestamp, whom: WokenFor) -> PendingWork {
 }
 
 impl PendingWork {
-    /// Somebody wants it to stop what it does.
+    /// A person wants it to stop what it does.
     fn stops(&self) -> bool {
         self.interrupted || self.stop_wished.is_some()
     }
@@ -190,7 +190,7 @@ impl<'a> Wake<'a> {
             }
             wake.reload().await?;
         }
-        // What a dead process left is told, whether it ran a wake or not, and however often somebody must answer first.
+        // What a dead process left is told, whether it ran a wake or not, and however often a person must answer first.
         wake.unknown = session.with_state(|state| match found.open.is_some() || state.progress.untold_unknown {
             true => state.progress.unknown.clone(),
             false => Vec::new(),
@@ -200,7 +200,7 @@ impl<'a> Wake<'a> {
 
     fn first_facts(&mut self, found: &PendingWork, unshown: &UnshownInput) {
         if let Some(OpenRequest { event_id, started }) = &found.request {
-            // Whoever waited for its answer is gone (store §9).
+            // The caller that waited for its answer is gone (store §9).
             self.request_failed(started.turn_id, *event_id, started.message_id, "lost");
         }
         if found.open.is_none() {
@@ -282,7 +282,7 @@ impl<'a> Wake<'a> {
         }
     }
 
-    /// Whoever interrupts means what was to come by itself as well.
+    /// An interrupt also ends what was to come by itself.
     pub(super) fn cancel_wakes(&mut self) {
         self.cancel_queued("user.interrupt", |_| true);
     }

@@ -36,7 +36,7 @@ impl Wake<'_> {
             reason: REASON.to_owned(),
             note: None,
             dedupe_key: Some(carry_on_key(self.session.key().session)),
-            // Somebody waits for it.
+            // A person waits for it.
             priority: Priority::High,
         };
         self.session.note(&mut self.facts, None, &wake);

@@ -14,7 +14,7 @@ use crate::live_event::LiveEvent;
 impl Wake<'_> {
     /// Runs the calls of the newest answer that have no observation yet. `Some`: the wake pauses here.
     pub(super) async fn run_calls(&mut self) -> Result<Option<WakeEnd>, Halt> {
-        // Of the calls that are open now: those of the next answer are what somebody said since is for.
+        // Of the calls that are open now: those of the next answer are what a person said since is for.
         let stop_calls = std::mem::take(&mut self.stop_calls);
         if self.any_waits() {
             return self.pause().await.map(Some);
@@ -43,7 +43,7 @@ impl Wake<'_> {
         });
         let proposals = proposals.collect();
         let stop = self.cancel.child_token();
-        // What somebody has stopped is settled, in its order, and none of it is run or asked about (agent-runtime 3.3).
+        // What a person has stopped is settled, in its order, and none of it is run or asked about (agent-runtime 3.3).
         self.session.catch_up().await?;
         let stopped = self.stop_wished().is_some() || self.session.with_state(|state| state.inbox.interrupted());
         if stop_calls || stopped {
@@ -101,7 +101,7 @@ impl Wake<'_> {
         Ok(None)
     }
 
-    /// What attending moved on, for whoever watches.
+    /// What attending moved on, for a watcher.
     pub(super) fn attended(&self, attended: &Attended) {
         match &attended.disposition {
             Disposition::Settled(observation) => {
@@ -127,12 +127,12 @@ impl Wake<'_> {
         })
     }
 
-    /// Resolves when somebody interrupts the session; never else.
+    /// Resolves when a person interrupts the session; never else.
     pub(super) async fn interrupt_comes(&self) {
         self.session.interrupted_after(0).await;
     }
 
-    /// Ends the wake because somebody must answer first (agent-runtime 5.4, step 15).
+    /// Ends the wake because a person must answer first (agent-runtime 5.4, step 15).
     async fn pause(&mut self) -> Result<WakeEnd, Halt> {
         self.flush().await?;
         let event_ids = self.blocking().await?;

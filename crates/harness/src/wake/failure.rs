@@ -1,4 +1,4 @@
-//! When the model cannot be asked, and when somebody interrupts (agent-runtime 5.7).
+//! When the model cannot be asked, and when a person interrupts (agent-runtime 5.7).
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl Wake<'_> {
         self.cancel_queued("session.retry", |wake| wake.dedupe_key.as_ref() == Some(&key));
     }
 
-    /// Somebody wants it to stop: the wake ends, and with it what was to come by itself. The next one begins with what
+    /// A person wants it to stop: the wake ends, and with it what was to come by itself. The next one begins with what
     /// they said.
     pub(super) async fn interrupted(&mut self) -> Result<WakeEnd, Halt> {
         self.cut_short().await?;

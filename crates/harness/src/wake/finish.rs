@@ -17,7 +17,7 @@ use crate::directive::{self, After, Directive, Learning};
 use crate::live_event::LiveEvent;
 use crate::verify;
 
-/// An answer that is in the log.
+/// An answer of the model that is in the log.
 struct RecordedAnswer {
     /// Its words, without the directive.
     visible: String,
@@ -117,8 +117,8 @@ impl Wake<'_> {
         Ok(Some(RecordedAnswer { visible, directive, checked }))
     }
 
-    /// The model was done, and somebody said something before that was told: it is told all the same, with the wakes it wants.
-    /// What comes after this wake is for its next answer to say.
+    /// The model was done, and a person said something before that was told: it is told all the same, with the wakes it
+    /// wants. What comes after this wake is for its next answer to say.
     pub(super) async fn overtaken(&mut self) -> Result<(), Halt> {
         if let Some(told) = self.tell_answer().await? {
             self.queue_wakes(&told.directive, After::Sleep { enforced: false });
@@ -126,7 +126,7 @@ impl Wake<'_> {
         Ok(())
     }
 
-    /// The same where somebody wants it to stop: nothing comes by itself.
+    /// The same where a person wants it to stop: nothing comes by itself.
     pub(super) async fn cut_short(&mut self) -> Result<(), Halt> {
         let ended = self.context.newest.as_ref().is_some_and(|newest| self.ends(newest));
         if ended {

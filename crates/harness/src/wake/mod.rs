@@ -2,7 +2,7 @@
 //! it ends.
 //!
 //! Everything a wake takes up is consumed in its first append, together with its span. Until then a crash delivers it
-//! again; from then on the open span is itself the work, and whoever comes next goes on with it.
+//! again; from then on the open span is itself the work, and the next holder goes on with it.
 
 mod begin;
 mod bounds;
@@ -113,12 +113,12 @@ pub enum Limit {
     Loop,
 }
 
-/// Why it ended.
+/// Why a wake ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WakeStop {
     /// Nothing is left to do.
     Idle(StopReason),
-    /// Somebody must answer.
+    /// A person must answer.
     RequiresAction(Vec<EventId>),
     /// It goes on by itself at this time.
     Rescheduled(Timestamp),
@@ -126,7 +126,7 @@ pub enum WakeStop {
     Retrying { error: ModelError, at: Timestamp },
     /// The model could not be asked, and nobody tries again before something new comes.
     GaveUp { error: ModelError },
-    /// Whoever watches wanted it to stop. The wake is open and goes on with the next who comes.
+    /// The watcher wanted it to stop. The wake is open and goes on with the next who comes.
     Broken,
 }
 
@@ -143,7 +143,7 @@ pub enum Woken {
 pub(crate) enum WokenFor {
     /// What is pending or due.
     Due,
-    /// Somebody who wants it now.
+    /// A person who wants it now.
     Operator,
 }
 
@@ -184,13 +184,13 @@ pub(crate) struct Wake<'a> {
     pub(crate) cancel: &'a CancellationToken,
     /// What people said that no request has shown yet.
     pub(crate) said: std::collections::HashMap<EventId, Vec<portcullis_event::facts::Block>>,
-    /// Somebody wants it to stop, and said nothing else.
+    /// A person wants it to stop, and said nothing else.
     pub(crate) only_stop: bool,
-    /// Why somebody interrupted it, if they said.
+    /// Why a person interrupted it, if they said.
     pub(crate) stop_note: Option<String>,
     /// An interrupt was taken up: the calls of the answer before it are not run any more.
     pub(crate) stop_calls: bool,
-    /// Where somebody last wanted it to stop in place of a call, as far as it has heeded that.
+    /// Where a person last wanted it to stop in place of a call, as far as it has heeded that.
     pub(crate) heeded: u64,
     /// Why the newest answer ended.
     pub(crate) stop: Option<portcullis_model::Stop>,
@@ -211,12 +211,12 @@ impl Harness {
     /// its tool's semantics allow, and the wake stays open.
     ///
     /// # Errors
-    /// If the log refused a write: nothing more is written, and whoever comes next goes on.
+    /// If the log refused a write: nothing more is written, and the next holder goes on.
     pub async fn wake(&self, session: &Session, cancel: &CancellationToken) -> Result<Woken, Halt> {
         self.wake_for(session, WokenFor::Due, cancel).await
     }
 
-    /// The same for somebody who wants it now: a try that waits for its time is made at once, and what was given up is
+    /// The same for a person who wants it now: a try that waits for its time is made at once, and what was given up is
     /// tried again (agent-runtime 5.7).
     ///
     /// # Errors

@@ -20,11 +20,11 @@ use crate::live_event::LiveEvent;
 
 const SECRET_THOUGHT: &str = "a part of the model's thinking holds a secret; it is not kept and not sent back";
 
-/// What became of a request.
+/// How a model request ended for its wake.
 pub(super) enum RequestOutcome {
     Answered,
     Failed(ModelError),
-    /// Somebody wants the session to stop.
+    /// A person wants the session to stop.
     Interrupted,
     Cancelled,
 }
@@ -52,7 +52,7 @@ impl Wake<'_> {
         Ok(false)
     }
 
-    /// Where somebody refused a call meanwhile and wanted the session to stop (R4).
+    /// Where a person refused a call meanwhile and wanted the session to stop (R4).
     pub(super) fn stop_wished(&self) -> Option<u64> {
         self.session.with_state(|state| state.progress.stop_wished).filter(|wished| *wished > self.heeded)
     }
@@ -394,6 +394,7 @@ async fn silence(limit: Duration, spoke: &tokio::sync::Notify) {
     while tokio::time::timeout(limit, spoke.notified()).await.is_ok() {}
 }
 
+/// How the wait for an answer ended.
 pub(super) enum ResponseOutcome {
     Answer(Box<Answer>),
     Failed(ModelError),
@@ -401,6 +402,7 @@ pub(super) enum ResponseOutcome {
     Cancelled,
 }
 
+/// An answer as the log keeps it, and its calls as the model made them.
 struct KeptAnswer {
     parts: Vec<AnswerPart>,
     calls: Vec<Call>,

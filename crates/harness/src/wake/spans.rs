@@ -45,7 +45,7 @@ pub(super) fn ended(woken: Result<&Woken, &Halt>) {
     Span::current().record("end", word);
 }
 
-/// How many requests it made. Told once: whoever writes lines would show every number.
+/// How many requests it made. Told once: a subscriber that writes lines would show every number.
 pub(super) fn asked(requests: u32) {
     Span::current().record("requests", requests);
 }

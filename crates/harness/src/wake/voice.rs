@@ -1,4 +1,4 @@
-//! What whoever watches hears of an answer while it comes: without a secret, as the log will hold it (L69).
+//! What a watcher hears of an answer while it comes: without a secret, as the log will hold it (L69).
 //!
 //! A secret may come in pieces. So a word is told when it has ended: no secret that is one word is told in halves, and
 //! nobody waits for more than that.

@@ -52,6 +52,7 @@ struct WholeMessage<'a> {
     usage: Option<MessageUsage>,
 }
 
+/// The tokens of a message as Anthropic counts them.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 struct MessageUsage {
     #[serde(default, deserialize_with = "wire::lenient_count")]

@@ -63,7 +63,7 @@ pub struct ModelSettings {
     pub timeout: Option<Duration>,
     /// How many tokens the model can read, where the person knows better than our table.
     pub window: Option<u64>,
-    /// Whether images and documents are sent where that is a choice; `None`: to whoever is known to take them.
+    /// Whether images and documents are sent where that is a choice; `None`: to the models that are known to take them.
     pub media: Option<bool>,
     /// Further fields of the request, as the provider names them.
     pub extra: Map<String, Value>,

@@ -76,6 +76,7 @@ impl UsageMetadata {
     }
 }
 
+/// One part of an answer as Gemini sends it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiPart<'a> {
@@ -114,6 +115,7 @@ pub(super) struct GeminiReader {
     warnings: Vec<String>,
 }
 
+/// The part of the answer that further pieces are added to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum OpenPart {
     Nothing,

@@ -56,7 +56,7 @@ impl GenerateContent {
             let what = "ids of models are letters, digits, `.`, `-` and `_`, such as `gemini-3.6-flash`";
             return Err(ModelError::new(Failure::Config, format!("{name}: {what}")));
         }
-        // A tuned model is named with its folder, and whoever writes `models/` means the same as without.
+        // A tuned model is named with its folder, and a name with `models/` means the same as without.
         let folder = if name.id.contains('/') { "" } else { "models/" };
         let path = format!("/{folder}{}:streamGenerateContent?alt=sse", name.id);
         Ok(Self { path, generation: Generation::of(&name.id) })

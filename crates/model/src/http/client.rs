@@ -21,7 +21,7 @@ use crate::{Answer, DeltaSink, Failure, ModelError, ModelName};
 /// What is read of an answer that is an error: enough for any message, not for a page that never ends.
 const ERROR_BYTES: usize = 64 << 10;
 
-/// What an adapter knows about its provider.
+/// The address of a provider and the header that carries its key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProviderAddress {
     /// Its own address, with the version in the path where the paths have none.
@@ -145,7 +145,7 @@ impl HttpClient {
         fault.into_error(&self.model, self.place.key_variable, &self.redactor)
     }
 
-    /// Somebody else's words as they may be shown: short, and without the key.
+    /// Words of a provider as they may be shown: short, and without the key.
     pub fn shown(&self, words: &str) -> String {
         plain(&self.redactor.redact_text(words))
     }
@@ -160,7 +160,7 @@ impl HttpClient {
         }
         let wait = retry_after(response.headers(), self.clock.now());
         if response.status().is_redirection() {
-            // Another host is somebody whom no key was meant for; its name is all that is told of the place.
+            // No key was meant for another host; its name is all that the message holds of it.
             let to = response.headers().get(LOCATION).and_then(|to| Url::parse(to.to_str().ok()?).ok());
             let to = to.and_then(|to| Some(format!(" to {}://{}", to.scheme(), to.host_str()?))).unwrap_or_default();
             let what = format!("the provider answers with a redirection{to} (HTTP {status}), which is not followed");

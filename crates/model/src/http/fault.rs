@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Failure, ModelError, ModelName};
 
-/// How much of a provider's own words is repeated. They are for a person, and written by somebody else.
+/// How much of a provider's own words is repeated. They are for a person, and the provider wrote them.
 const WORDS: usize = 600;
 
 /// A failure without the name of the model and without advice.
@@ -36,7 +36,7 @@ impl Fault {
         Self::new(Failure::CutOff, "the answer broke off before its end; nothing of it is used")
     }
 
-    /// Puts it into words. The key cannot be in them, whoever wrote them.
+    /// Puts it into words. The key cannot be in them, also where the provider wrote them.
     pub fn into_error(self, model: &ModelName, key_variable: &str, redactor: &Redactor) -> ModelError {
         let advice = match self.failure {
             Failure::Config | Failure::Unfit | Failure::ScriptExhausted | Failure::Diverged => String::new(),
@@ -262,7 +262,7 @@ fn overflows(message: &str) -> bool {
     WAYS.iter().any(|way| way.iter().all(|part| message.contains(part)))
 }
 
-/// Somebody else's text, safe to show: one line, no control characters, not long, and no key that the provider has
+/// Text of a provider, safe to show: one line, no control characters, not long, and no key that the provider has
 /// itself masked in part.
 pub(super) fn plain(text: &str) -> String {
     let mut line = String::new();

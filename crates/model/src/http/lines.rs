@@ -17,6 +17,7 @@ pub(super) struct EventStreamFilter {
     begun: bool,
 }
 
+/// Where in a line the filter stands.
 #[derive(Debug, Default)]
 enum LinePosition {
     /// At the beginning of a line, with as much of its name as has come.

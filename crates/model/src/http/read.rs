@@ -64,7 +64,7 @@ pub(crate) trait Reader: Send {
 
 const UNENDED: &str = "the server never ended its answer; the last piece called itself the last, and is taken for it";
 
-/// Why no more bytes come.
+/// Why the stream of an answer ends without its last event.
 #[derive(Debug)]
 enum BrokenStream {
     Idle(Duration),
@@ -135,7 +135,7 @@ pub(crate) async fn read_answer<E: fmt::Display>(
         bytes
     };
     let mut source = pin!(bounded(source, limits).map(alive));
-    // No line of an event stream begins with a bracket: whoever sends one does not stream.
+    // No line of an event stream begins with a bracket: a server that sends one does not stream.
     let mut first = Vec::new();
     while first.trim_ascii_start().is_empty() {
         match source.next().await {

@@ -31,7 +31,7 @@ const EXHAUSTED: &str = "script exhausted";
 /// What it says instead of calls where none may be made.
 const NO_TOOLS_NOW: &str = "No tools may be called now.";
 
-/// A chunk of a stream, in bytes at most: small, so that whoever watches sees a stream even of a short text.
+/// A chunk of a stream, in bytes at most: small, so that a watcher sees a stream even of a short text.
 const CHUNK: usize = 24;
 
 /// Characters that count as one token (agent-runtime 1.1).
@@ -298,7 +298,7 @@ fn answer_chars(part: &AnswerPart) -> u64 {
     match part {
         AnswerPart::Text(text) => chars(text),
         AnswerPart::Call(call) => chars(&call.name) + chars(&call.arguments),
-        // Its own mark is no token of anybody.
+        // Its own mark is not a token.
         AnswerPart::Opaque(_) => 0,
     }
 }

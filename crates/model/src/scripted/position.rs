@@ -41,7 +41,7 @@ impl Mark {
     }
 }
 
-/// The place of a request.
+/// Where in its script one request of a conversation stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ScriptPosition {
     /// The number of this request, from 1.

@@ -5,7 +5,7 @@ use data_encoding::BASE64;
 use super::Origin;
 use crate::{Answer, Conversation, Failure, Media, MediaKind, Message, ModelError, ResultPart, UserPart};
 
-/// What a provider takes.
+/// The images and documents that a provider takes, and their largest sizes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MediaLimits {
     pub images: &'static [&'static str],

@@ -54,7 +54,7 @@ impl<'a> PermissionQuestion<'a> {
     }
 }
 
-/// Writes `agent.tool_use` and `tool.permission.asked`; the door commits them before anybody is asked.
+/// Writes `agent.tool_use` and `tool.permission.asked`; the door commits them before a person is asked.
 ///
 /// # Errors
 /// If what it shows cannot be kept whole; nothing is written then.

@@ -1,5 +1,5 @@
 //! Accesses that a call comes upon while it runs (R3): `ctx.gate()` asks here. The decision is that of phase 3. An ask is
-//! held live: the call keeps its keys and stands still, its clock too, until somebody answers, nobody may any more, or
+//! held live: the call keeps its keys and stands still, its clock too, until a person answers, the ask closes, or
 //! the call is interrupted.
 //!
 //! The call's own code only sends its question and waits. What is written is written here, on the runtime's side, where
@@ -34,7 +34,7 @@ pub(crate) struct Inquiry {
     answer: oneshot::Sender<Result<(), GateStop>>,
 }
 
-/// The call's end of the line to the gate.
+/// The end of the channel on which a running call asks the gate.
 pub(crate) struct InquirySender {
     /// None if its tool does not say that it finds accesses midway.
     questions: Option<mpsc::Sender<Inquiry>>,
@@ -89,7 +89,7 @@ impl Midway {
     /// Answers a question. The call stands still until this returns.
     pub(crate) async fn answer(&mut self, session: &SessionShared, invocation: &Invocation, inquiry: Inquiry) {
         let Inquiry { request, answer } = inquiry;
-        // Whoever asked does not wait any more, so nothing will happen by it.
+        // The call does not wait for the answer any more, so nothing will happen by it.
         if answer.is_closed() {
             return;
         }
@@ -208,7 +208,7 @@ async fn held(session: &SessionShared, invocation: &Invocation, ask_id: AskId) -
         let mut facts = Append::new();
         close(session, intent, ask_id, closing, &mut facts);
         match session.flush(facts).await {
-            // Somebody's answer came first, and counts.
+            // The answer of a person came first, and counts.
             Ok(()) | Err(Halt::PersistFailed(StoreError::AskSettled { .. })) => {}
             Err(halt) => return Err(halt),
         }
@@ -232,7 +232,7 @@ async fn news(changes: &mut watch::Receiver<u64>, invocation: &Invocation, most:
 }
 
 impl Session {
-    /// Asks that running calls of this session hold live: they go on by themselves when somebody answers.
+    /// Asks that running calls of this session hold live: they go on by themselves when a person answers.
     #[must_use]
     pub fn held(&self) -> Vec<AskId> {
         let state = self.shared.state();

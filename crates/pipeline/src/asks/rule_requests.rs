@@ -9,7 +9,7 @@ use crate::sessions::session::SessionShared;
 /// Resources that are written; a call that touches more says that it does.
 const MOST: usize = 64;
 
-/// What a decision was about.
+/// What the rules decided about.
 #[derive(Default)]
 pub(crate) struct DecisionSubject {
     pub(crate) resources: Vec<TouchedResource>,

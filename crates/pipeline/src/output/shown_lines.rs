@@ -1,7 +1,7 @@
 //! Which lines of which files a model still has before it: nobody is sent the same bytes twice (tool-contract §19,
 //! L65).
 //!
-//! Whoever builds a model's context keeps this book, for nobody else can know: an observation enters when the context
+//! The builder of a model's context keeps this book, because only it can know: an observation enters when the context
 //! takes it in, and leaves when a compaction takes it out. It never answers a read by itself. The call has read the file
 //! and hashed it; only then is what it found compared with what stands here.
 

@@ -24,7 +24,7 @@ enum Body {
     Lost(String),
 }
 
-/// The beginning and the end of a stream that is on its way to disk, for whoever looks while it runs.
+/// The beginning and the end of a stream that is on its way to disk, for a reader while it runs.
 struct StreamEnds {
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -73,7 +73,7 @@ struct Capture {
     live: StreamNotifier,
 }
 
-/// What was written since whoever watches was last told (tool-contract §14: commands stream).
+/// Collects what a stream wrote since the watcher was last told (tool-contract §14: commands stream).
 struct StreamNotifier {
     words: Arc<Words>,
     pending: Vec<u8>,
@@ -82,7 +82,7 @@ struct StreamNotifier {
     wrote: Option<Instant>,
 }
 
-/// How often a watcher is told of a stream that goes on: faster than anybody reads, slower than a flood.
+/// How often a watcher is told of a stream that goes on: faster than a person reads, slower than a flood.
 const LIVE_EVERY: Duration = Duration::from_millis(100);
 /// A stream that was quiet for so long is told to its end. Until then its last bytes are held back, in which a secret may
 /// have begun: with the shapes of a long key that is several lines.
@@ -284,7 +284,7 @@ impl Streams {
         Self { captures: Mutex::default(), artifacts, tenant, redactor, words, watched }
     }
 
-    /// Tells whoever watches what was written and not yet told, for as long as it is polled. Never ends.
+    /// Tells the watcher what was written and not yet told, for as long as it is polled. Never ends.
     pub(crate) async fn tell_live(&self) {
         if !self.words.is_watched() {
             std::future::pending::<()>().await;

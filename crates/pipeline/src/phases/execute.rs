@@ -33,7 +33,7 @@ pub(crate) enum Outcome {
     Cancelled,
 }
 
-/// What happened, before anybody has looked at it.
+/// What happened, before the gate has looked at it.
 pub(crate) struct RawResult {
     pub(crate) invocation: Invocation,
     pub(crate) outcome: Outcome,
@@ -45,7 +45,7 @@ pub(crate) struct RawResult {
     pub(crate) stop: Option<Stop>,
 }
 
-/// How the phase ended.
+/// How the execute phase ended.
 pub(crate) enum ExecutionEnd {
     Ended(Box<RawResult>),
     Away(Box<DetachedCall>),
@@ -55,7 +55,7 @@ pub(crate) enum ExecutionEnd {
 pub(crate) struct DetachedCall {
     pub(crate) invocation: Invocation,
     pub(crate) running: RunningTool,
-    /// It ended before anybody could see to it.
+    /// It ended before the gate could see to it.
     pub(crate) ended: Option<Outcome>,
     pub(crate) asked: BackgroundRequest,
 }
@@ -181,7 +181,7 @@ fn context(
     })
 }
 
-/// What a look at running code found.
+/// What happened while the gate watched running code.
 enum ExecutionEvent {
     /// It ended; it may have asked for the background first.
     Ended(Outcome, Option<BackgroundRequest>),
@@ -192,6 +192,7 @@ enum ExecutionEvent {
     Interrupted,
 }
 
+/// The future of a tool's code. A panic in it is caught.
 type ToolFuture = CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Executed>>>;
 
 /// A tool's code at work, wherever it is moved.

@@ -48,7 +48,7 @@ pub(crate) fn lookup(session: &SessionShared, intent: Intent, facts: &mut Append
     }
 }
 
-/// What a name means, or why it means nothing here.
+/// The tool that a name means, or why it means none here.
 type LookupResult = Result<(ToolName, Registered), Box<Refusal>>;
 
 fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> LookupResult {
@@ -136,7 +136,7 @@ fn not_offered(session: &SessionShared, intent: &Intent, exists: bool) -> Refusa
     }
 }
 
-/// Tools that are named to whoever named none; the others are counted.
+/// Tools that are named to a model that named none; the others are counted.
 const NAMED: usize = 64;
 
 /// `tool.intent` and `tool.lookup`. Sensitive values and known secrets never enter the event; the

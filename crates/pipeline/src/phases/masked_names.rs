@@ -1,5 +1,5 @@
 //! Keys and paths that hold a secret. They are compared as well as written, so a mask alone is not enough:
-//! whoever does not know the secret must still meet the same key.
+//! a caller that does not know the secret must still meet the same key.
 
 use std::borrow::Cow;
 

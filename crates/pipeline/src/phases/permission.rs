@@ -45,7 +45,7 @@ pub(crate) async fn permission(
     }
     let fresh = validated.visible.intent.is_fresh();
     let (policy, decision) = weigh(session, &validated.visible, &validated.access, fresh).await;
-    // Whoever is or was asked is shown the diff and the surroundings; for everyone else nobody need look.
+    // A person who is or was asked is shown the diff and the surroundings; for everyone else nobody need look.
     let asked = validated.visible.intent.ask().cloned();
     if asked.is_some() || matches!(decision, Decision::Ask(_)) {
         match look(&validated.prepared).await {
@@ -232,7 +232,7 @@ fn decided(
     session.note(facts, intent.turn_id, &fact);
 }
 
-/// Records that a person must say, and asks if anybody can be asked.
+/// Records that a person must say, and asks if a person can be asked.
 pub(crate) async fn raise(
     session: &SessionShared,
     question: &PermissionQuestion<'_>,

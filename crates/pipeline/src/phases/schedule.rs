@@ -206,7 +206,7 @@ async fn lane(
     }
 }
 
-/// A place in a session's line, which has an end: whoever calls faster than it works is told so.
+/// A place in a session's line, which has an end: a caller that is faster than the session gets an error.
 struct InLine<'a>(&'a AtomicUsize);
 
 impl<'a> InLine<'a> {

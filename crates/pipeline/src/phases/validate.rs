@@ -31,7 +31,7 @@ pub(crate) struct Validated {
     pub(crate) resolved: Resolved,
     pub(crate) access: Vec<AccessRequest>,
     pub(crate) prepared: Prepared,
-    /// What else decides what it does. Looked for only where somebody is or was asked.
+    /// What else decides what it does. Looked for only where a person is or was asked.
     pub(crate) around: SurroundingFacts,
     pub(crate) caller: Arc<Caller>,
     pub(crate) names: CallRedactor,

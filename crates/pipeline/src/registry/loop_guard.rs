@@ -1,5 +1,5 @@
 //! The loop guard (tool-contract §14, L47): a model that makes the same call again and again and learns nothing from it
-//! is told, and then stopped. Only where this runtime builds the model's context: whoever calls from
+//! is told, and then stopped. Only where this runtime builds the model's context: a caller from
 //! outside knows himself what he has seen.
 //!
 //! It lives as long as this process works on the session, also where each call waits for an answer and the session is given
@@ -51,7 +51,7 @@ struct Inner {
     recent: VecDeque<PastCall>,
 }
 
-/// A call and how it ended.
+/// An earlier call and how it ended, as digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PastCall {
     call: Digest,

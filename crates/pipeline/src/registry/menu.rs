@@ -32,6 +32,7 @@ pub struct Offer {
     pub(crate) hash: Digest,
 }
 
+/// One tool of a menu as it is hashed and stored.
 #[derive(Serialize)]
 struct MenuLine<'a> {
     name: &'a ToolName,

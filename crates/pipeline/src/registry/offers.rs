@@ -22,6 +22,7 @@ type OfferParts = Vec<(ToolName, RegistrationId, Placement, Option<Reason>)>;
 #[derive(Default)]
 pub(crate) struct Offers(Mutex<OfferCache>);
 
+/// Offers that were made before, by session and by content.
 #[derive(Default)]
 struct OfferCache {
     sessions: HashMap<SessionId, (State, Arc<Offer>)>,

@@ -1,4 +1,4 @@
-//! `attend`: what whoever holds the lease does before anything else. Recovery first, then every
+//! `attend`: what the holder of the lease does before anything else. Recovery first, then every
 //! answered ask of the session, once (tool-contract 13.7, store §9).
 //!
 //! Recovery only appends, and each step moves the state forward, so running it twice equals running
@@ -47,7 +47,7 @@ impl Session {
 
     /// The same, to be interrupted by `cancel` as each tool's semantics allow. What has not begun by then
     /// is left for the next who attends: an approval is not spent on a call that is cancelled at once.
-    /// Whoever interrupts the session meanwhile stops it as well.
+    /// An interrupt of the session stops it as well.
     ///
     /// # Errors
     /// If the log refused a write.
@@ -140,7 +140,7 @@ impl Session {
                 }
                 match shared.result_of(intent.intent_id).await? {
                     Some(arrived) => self.come_back(intent, ask, arrived).await.map(Some),
-                    // An interrupt took back what the client was asked for, and whoever was to settle it died.
+                    // An interrupt took back what the client was asked for, and the process that was to settle it died.
                     None => self.settle_given_up(intent).await.map(Some),
                 }
             }
@@ -450,7 +450,7 @@ impl GateInner {
 }
 
 impl Session {
-    /// Only the part of recovery that frees keys; answered asks are for whoever attends in full.
+    /// Only the part of recovery that frees keys; answered asks are for the next full attend.
     async fn recover_started(&self) -> Result<(), Halt> {
         self.recover_tasks().await?;
         let shared: &SessionShared = &self.shared;

@@ -1,7 +1,7 @@
 //! Sessions whose fold this process knows already, so that opening one again reads only what its log has grown by.
 //!
 //! Every answered ask opens its session anew. What is kept is a fold of durable events and of nothing else, so it may be
-//! forgotten at any time, and whoever opens the session catches up with what others wrote meanwhile.
+//! forgotten at any time, and the next opener of the session catches up with what others wrote meanwhile.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -26,14 +26,14 @@ pub(crate) struct FoldCache {
 }
 
 impl FoldCache {
-    /// What is known of a session. Whoever takes it gives it back.
+    /// What is known of a session. The caller that takes it gives it back.
     pub(crate) fn take(&self, key: SessionKey) -> Option<FoldedSession> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|(known, _)| *known == key)?;
         kept.remove(at).map(|(_, folded)| folded)
     }
 
-    /// Keeps it for whoever opens the session next. Where somebody has given back more of it already, that stays.
+    /// Keeps it for the next opener of the session. A fold that was given back meanwhile and has more events stays.
     pub(crate) fn keep(&self, key: SessionKey, folded: FoldedSession) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let known = kept.iter().position(|(known, _)| *known == key).and_then(|at| kept.remove(at));

@@ -16,6 +16,7 @@ pub(crate) struct KeyLine {
     line: Arc<Mutex<TicketQueue>>,
 }
 
+/// The tickets of the calls that wait for keys.
 #[derive(Debug, Default)]
 struct TicketQueue {
     next: u64,

@@ -78,7 +78,7 @@ impl Gate {
 
     /// The input of a call as `tool.queued` may hold it. `None` where it would put a secret or a
     /// sensitive value into the log in the open (L69), or is over the limit: such a call is made by
-    /// whoever holds the session, or not at all.
+    /// the holder of the session, or not at all.
     #[must_use]
     pub fn open_input(&self, session: SessionId, tool: &str, input: &str) -> Option<Value> {
         if input.len() > limits::INPUT_MAX {

@@ -44,7 +44,7 @@ impl AtWork {
     }
 }
 
-/// One of them; dropped once its end is durable.
+/// The entry of one running call. It is dropped once the end of the call is durable.
 #[derive(Debug)]
 pub(crate) struct WorkingCall {
     at_work: AtWork,

@@ -43,7 +43,7 @@ pub(crate) struct SessionShared {
     pub(crate) lost: CancellationToken,
     /// The fault that lost it, where it was no other holder and no clock.
     pub(crate) lost_by: OnceLock<StoreError>,
-    /// Whoever has it keeps the lease renewed: the session itself, and what of it goes on when that is dropped.
+    /// Each owner keeps the lease renewed: the session itself, and the calls that go on when it is dropped.
     renewing: Mutex<Weak<DropGuard>>,
     /// Fires when nobody does any more, or the lease was given back.
     given_back: CancellationToken,
@@ -55,7 +55,7 @@ pub(crate) struct SessionShared {
     /// Calls that go on after their observation.
     pub(crate) tasks: TaskList,
     pub(crate) loops: Arc<LoopGuard>,
-    /// Held by whoever attends.
+    /// Held while the session is attended.
     pub(crate) attending: tokio::sync::Mutex<()>,
     /// The wake that everything written now belongs to.
     wake: Mutex<Option<WakeId>>,
@@ -201,7 +201,7 @@ impl SessionShared {
         }
         drop(slots);
         committed?;
-        // At once: somebody may wait for it at the root. What fails here waits in the outbox for the next who delivers.
+        // At once: a caller may wait for it at the root. What fails here waits in the outbox for the next who delivers.
         if copies && let Err(error) = portcullis_store::deliver_outbox(&*self.gate.store).await {
             tracing::warn!(session = %self.key.session, "the root was not told yet: {error}");
         }
@@ -211,7 +211,7 @@ impl SessionShared {
     /// One durable append. A lost answer is never assumed to be a yes or a no: the same commit is
     /// offered again, and the log knows it by its event ids.
     pub(crate) async fn try_commit(&self, commit: Commit) -> Result<(), StoreError> {
-        // Its fence may still be the newest: nobody came yet. But whoever comes finds what this process left
+        // Its fence may still be the newest: nobody came yet. But the next holder finds what this process left
         // (agent-runtime 5.3), and a call that it would settle as cancelled now could not be taken up any more.
         if self.lost.is_cancelled() {
             let ran_out = || StoreError::LeaseRanOut(self.key.session);
@@ -298,7 +298,7 @@ impl SessionShared {
 }
 
 impl Drop for SessionShared {
-    /// Whoever opens it next reads only what is new.
+    /// The next opener reads only what is new.
     fn drop(&mut self) {
         // Who panicked in a fold step may have left half of it.
         if let Ok(state) = self.state.get_mut().map(std::mem::take) {
@@ -402,7 +402,7 @@ impl Session {
             // (agent-runtime 3.3).
             let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
             let said = !state.inbox.pending().is_empty() && !waits;
-            // What waited was run by somebody who asks no model (`approvals allow`): the model has yet to hear of it.
+            // What waited was run by a process that asks no model (`approvals allow`): the model has yet to hear of it.
             let unheard = !waits && state.session.status == SessionStatus::RequiresAction;
             let nothing_left = nothing_left && !said && !unheard && state.progress.open.is_none();
             // A call that was begun here and could not be settled is work for the next one, who comes only to what
@@ -420,7 +420,7 @@ impl Session {
         };
         let (released, delivered) = tokio::join!(give_back, portcullis_store::deliver_outbox(&**store));
         shared.given_back.cancel();
-        // Whoever still holds a handle of it offers nothing any more.
+        // A caller that still has a handle of it offers nothing any more.
         *shared.custom.lock().unwrap_or_else(PoisonError::into_inner) = None;
         // Before the others are looked at: where they failed, this one may have failed with them.
         let released = match released {
@@ -439,7 +439,7 @@ impl Session {
 }
 
 /// The store did not take a lease back, on a full disk for one. It is offered again until it is taken, or the lease has
-/// run out by itself: whoever comes when there is room should not wait for that.
+/// run out by itself: the next holder should not wait for that once there is room.
 fn give_back_later(shared: &Arc<SessionShared>, idle_at: Option<u64>) {
     let session = Arc::clone(shared);
     shared.gate.tracker.spawn(async move {

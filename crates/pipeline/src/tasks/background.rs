@@ -119,7 +119,7 @@ async fn see_through(session: Arc<SessionShared>, task: Task) {
     let (settled, outcome) = tokio::join!(settled, end);
     let raw = running.result(invocation, outcome).await;
     if !settled || session.lost.is_cancelled() {
-        // Whoever holds the session next finds a call without an end, and says so.
+        // The next holder finds a call without an end, and says so.
         return;
     }
     let turn_id = raw.invocation.authorized.validated.visible.intent.turn_id;

@@ -25,7 +25,7 @@ use crate::sessions::append::Append;
 use crate::sessions::attend::stored;
 use crate::sessions::session::{Session, SessionShared};
 
-/// What a client gave as the result of a call.
+/// The result of a call that its client gave.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientResult {
     text: String,
@@ -38,7 +38,7 @@ pub(crate) fn is_elsewhere(authorized: &Authorized) -> bool {
     seam::executor(visible.tool()).kind == ExecutorKind::External && visible.intent.arrived().is_none()
 }
 
-/// Hands a call over. It is durable, with the right to run it, before anybody can see it (L21).
+/// Hands a call over. It is durable, with the right to run it, before the client can see it (L21).
 pub(crate) async fn hand_over(
     session: &SessionShared,
     authorized: Authorized,

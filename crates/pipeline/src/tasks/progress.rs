@@ -1,4 +1,4 @@
-//! What a call says of itself while it runs (tool-contract §14): live deltas for whoever watches, which are never
+//! What a call says of itself while it runs (tool-contract §14): live deltas for a watcher, which are never
 //! durable and may be dropped, and now and then a checkpoint in the log.
 
 use std::sync::{Arc, Mutex, PoisonError};

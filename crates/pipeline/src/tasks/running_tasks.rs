@@ -23,7 +23,7 @@ struct Inner {
     one_ended: Notify,
 }
 
-/// One task at work.
+/// One background task that runs in this process.
 #[derive(Clone)]
 pub(crate) struct RunningTask {
     pub(crate) cancel: CancellationToken,

@@ -163,7 +163,7 @@ impl ShellBook {
         own.unwrap_or_default()
     }
 
-    /// Whether a session is over for good, whoever ended it. Not if that cannot be seen now.
+    /// Whether a session is over for good, by any process. Not if that cannot be seen now.
     pub async fn is_over(&self, session: SessionId) -> bool {
         let Some(gate) = self.gate.upgrade() else { return true };
         let head = gate.store.head(SessionKey { tenant: gate.tenant, session }).await;

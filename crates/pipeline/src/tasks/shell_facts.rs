@@ -75,6 +75,7 @@ pub(crate) async fn write_shell(
     }
 }
 
+/// Writes the facts about the shell of a session into an append.
 struct ShellFactWriter<'a> {
     evidence: &'a Evidence<'a>,
     invocation: &'a Invocation,

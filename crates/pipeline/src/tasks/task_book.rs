@@ -23,7 +23,8 @@ pub enum TaskError {
 }
 
 impl Gate {
-    /// How a task of a session ended, from the log, whoever ran it. `None`: there is no such task, or no end of it.
+    /// How a task of a session ended, from the log, by whichever process it ran. `None`: there is no such task, or no end
+    /// of it.
     ///
     /// # Errors
     /// If the store failed.
@@ -55,7 +56,7 @@ pub struct TaskSeen {
     pub standing: TaskStanding,
 }
 
-/// Where a task stands.
+/// How far a task is.
 #[derive(Debug, Clone)]
 pub enum TaskStanding {
     /// It is at work, and wrote this so far.

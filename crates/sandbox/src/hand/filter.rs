@@ -133,14 +133,14 @@ const DENIED_ON_OTHERS: &[(libc::c_long, u8)] = &[
 const SYS_FCHMODAT2: libc::c_long = 452;
 const SYS_OPEN_TREE_ATTR: libc::c_long = 467;
 
-/// What else a command has around it.
+/// The parts of the host that a command can reach at its level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exposure {
     /// A root of its own.
     Nothing,
     /// The host's files: a daemon's socket would be reachable, docker's for one.
     Files,
-    /// No namespace at all keeps anybody apart.
+    /// No namespace keeps processes apart.
     FilesAndProcesses,
 }
 
@@ -213,7 +213,7 @@ fn rules(network: Network, around: Exposure) -> Option<Rules> {
     let new_user = libc::CLONE_NEWUSER as u64;
     let mut conditional = vec![
         (libc::SYS_clone, vec![when(&[(0, has(new_user), new_user)])?]),
-        // Typing into somebody's terminal, and the console's selection.
+        // Typing into a person's terminal, and the console's selection.
         (libc::SYS_ioctl, vec![when(&[(1, Eq, libc::TIOCSTI)])?, when(&[(1, Eq, libc::TIOCLINUX)])?]),
     ];
     let families = around.families(network);
@@ -267,7 +267,7 @@ fn other_sockets(families: &[libc::c_int]) -> Option<Vec<SeccompRule>> {
     Some(rules)
 }
 
-/// A program that lends its owner's rights to whoever starts it outlives the call, and where we are
+/// A program that lends its owner's rights to its caller outlives the call, and where we are
 /// root it is root's. Programs with the group's bit are let through: folders carry it as well.
 fn no_setuid() -> Option<Vec<(libc::c_long, Vec<SeccompRule>)>> {
     let bit = u64::from(libc::S_ISUID);

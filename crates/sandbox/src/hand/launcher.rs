@@ -191,6 +191,7 @@ enum Attempt {
     Failed(LaunchStepFailure),
 }
 
+/// The step of a launch that failed, and its error.
 struct LaunchStepFailure {
     step: Step,
     errno: i32,

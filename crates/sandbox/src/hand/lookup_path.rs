@@ -1,4 +1,5 @@
-//! Which names the kernel looks up on the way to a path. Whoever can replace one of them decides what stands at its end.
+//! Which names the kernel looks up on the way to a path. A process that can replace one of them decides what stands at
+//! its end.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;

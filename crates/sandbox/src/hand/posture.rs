@@ -9,7 +9,7 @@ use serde::Serialize;
 pub enum Layer {
     /// This program cannot be its own launcher and names no other.
     Launcher,
-    /// A user namespace of its own: no rights over the machine, whoever started it.
+    /// A user namespace of its own: no rights over the machine, whichever user started it.
     UserNamespace,
     /// Mount, pid, ipc, uts and (unless the network is the host's) net namespaces.
     Namespaces,
@@ -39,7 +39,7 @@ impl Layer {
     }
 }
 
-/// A layer that is not there.
+/// A layer of the isolation that is missing here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingLayer {
     pub layer: Layer,

@@ -153,7 +153,7 @@ pub(crate) fn describe(layer: Layer, step: Step, errno: i32) -> MissingLayer {
     MissingLayer { layer, why: format!("{} failed ({error}); {open}", step.name()), raise: raise.to_owned() }
 }
 
-/// The layer of the most promises that cannot be put up without this one, if it was there: whoever reads which layers
+/// The layer of the most promises that cannot be put up without this one, if it was there: a reader of which layers
 /// are missing need not know which rest on which.
 pub(crate) fn gone_with(layer: Layer, layers: Layers) -> Option<MissingLayer> {
     let root = Layer::PrivateRoot;

@@ -27,6 +27,7 @@ pub enum Exit {
     Signal(i32),
 }
 
+/// How a process tree ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessEnd {
     pub exit: Exit,
@@ -114,15 +115,15 @@ impl Running {
         &self.unheld
     }
 
-    /// Guarded places that were not there at the launch and are now, whoever made them. Before its
-    /// content is used on the host, somebody must look at it. Works at any time, also after the end.
+    /// Guarded places that were not there at the launch and are now, whichever process made them. Before its
+    /// content is used on the host, a person must look at it. Works at any time, also after the end.
     #[must_use]
     pub fn appeared(&self) -> Vec<PathBuf> {
         self.watched.iter().filter(|one| one.is_there()).map(|one| one.place.clone()).collect()
     }
 
     /// Watches whether too little space is left where the tree may write
-    /// ([`Limits::disk_use`](super::Limits::disk_use)), counted from before its launch. Whoever waits for it ends the tree.
+    /// ([`Limits::disk_use`](super::Limits::disk_use)), counted from before its launch. The waiter ends the tree.
     #[must_use]
     pub fn disk_since_launch(&self) -> DiskWatch {
         self.disk.clone()

@@ -2,7 +2,7 @@
 //!
 //! Programs and toolchains are bound read-only where they are, for they know their own place. Caches
 //! are folders of their own for each workspace, writable, at the place where the tool looks for them:
-//! what one agent leaves in a cache is never compiled into somebody else's program. Where commands have no
+//! what one agent leaves in a cache is never compiled into another agent's program. Where commands have no
 //! network such a folder could never be filled, so while it is empty the person's own downloads are shown
 //! in it, read-only. Nothing named `bin` is ever writable, and the rest of the home stays hidden: credentials lie beside toolchains
 //! (`~/.cargo/credentials.toml`, `~/.npmrc`), so a toolchain's home is bound in part where it has any.
@@ -178,6 +178,7 @@ fn downloads(place: &Path, source: &Path, parts: &[&str], hidden: &[PathBuf]) ->
     binds
 }
 
+/// Collects the binds that show a toolchain to a command.
 struct ToolchainBinds<'a> {
     host: &'a Host,
     hidden: &'a [PathBuf],

@@ -166,6 +166,7 @@ pub(crate) enum MountKind {
     Empty,
 }
 
+/// What a bind shows at its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BindSource {
     Path(Vec<u8>),
@@ -186,7 +187,7 @@ pub(crate) struct MountOrder {
 /// One instruction of a seccomp program, as the kernel has it.
 pub(crate) type Instruction = (u16, u8, u8, u32);
 
-/// Everything a launcher is told.
+/// Everything that a launcher receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Orders {
     pub(crate) layers: Layers,

@@ -60,7 +60,7 @@ pub struct FinishedLine {
     pub interrupted: bool,
 }
 
-/// The shell is gone, and with it what its command had not told.
+/// The shell ended before its command had reported an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShellDied {
     pub ended: ProcessEnd,
@@ -335,6 +335,7 @@ impl Shell {
     }
 }
 
+/// One message of the shell on its control pipe.
 enum ShellMessage {
     Nothing,
     Report(Report),

@@ -2,7 +2,7 @@
 //!
 //! A directory is opened by one name in the handle of the directory above it and a file by one name in
 //! the handle of its own, never following a link; so a walk is beneath its mount by construction and
-//! costs one open a file, whatever the depth. What a walk finds may be moved while it runs: whoever
+//! costs one open a file, whatever the depth. What a walk finds may be moved while it runs: a caller that
 //! shows a name afterwards checks it once more from the mount ([`MountTable::resolve`]).
 
 mod entry;

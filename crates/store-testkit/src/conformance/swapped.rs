@@ -42,7 +42,7 @@ enum Request {
     Look(TenantId, UsedIds),
 }
 
-/// One of each id that was ever used, by whomever.
+/// One of each id that was ever used, by either tenant.
 #[derive(Debug, Clone, Copy)]
 struct UsedIds {
     session: SessionId,

@@ -1,6 +1,6 @@
 //! Proving a log (L74): its chain, its head, its checkpoints, and what the ledger says of it.
 //!
-//! Without a key and without a saved ledger head a log can only be *consistent*: whoever may write
+//! Without a key and without a saved ledger head a log can only be *consistent*: a process that may write
 //! the database may write all of it anew. Nothing here claims more.
 
 mod artifacts;
@@ -25,7 +25,7 @@ const PAGE: usize = 512;
 /// Outbox entries that are looked at when they could not be delivered.
 const WAITING: usize = 100_000;
 
-/// What a walk over one log found.
+/// What a verification of one log found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedLog {
     pub session: SessionId,
@@ -93,9 +93,10 @@ pub async fn verify_session_seen(
     Ok(walked.verified)
 }
 
-/// Hears how many events more were verified.
+/// A callback with the number of events that were verified since the last call.
 pub type VerifyProgress<'a> = &'a (dyn Fn(u64) + Sync);
 
+/// A log after its walk.
 struct WalkedLog {
     verified: VerifiedLog,
     newest_checkpoint: Option<u64>,

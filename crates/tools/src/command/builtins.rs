@@ -9,10 +9,10 @@ use portcullis_sandbox::{self as sandbox, Attempt, FileError, Kind, VirtualPath}
 
 use super::operands::Outlook;
 
-/// Where programs are looked for: never along a `PATH` that somebody could have set, never in the workspace.
+/// Where programs are looked for: never along a `PATH` that a session could have set, never in the workspace.
 pub(super) const TRUSTED: [&str; 2] = ["/usr/bin", "/bin"];
 
-/// What a stage said and how it ended.
+/// The output of a stage and its exit code.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct StageOutput {
     pub(super) out: Vec<u8>,
@@ -35,7 +35,7 @@ impl StageOutput {
     }
 }
 
-/// What becomes of a builtin.
+/// How a builtin ended.
 pub(super) enum BuiltinEnd {
     Said(StageOutput),
     /// The stages after it run there.
@@ -170,7 +170,7 @@ const SHELL_BUILTINS: [&str; 61] = [
     "wait",
 ];
 
-/// What a name stands for.
+/// What the name of a command stands for.
 enum ResolvedCommand {
     Keyword,
     Builtin,
@@ -211,8 +211,8 @@ pub(super) fn program(name: &str) -> Option<PathBuf> {
     TRUSTED.iter().map(|folder| PathBuf::from(folder).join(name)).find(runs)
 }
 
-/// Parts of names whose values are secrets by custom. Values come from `export` in a shell as well, and whoever sourced
-/// a file of credentials there did not mean to have them printed into a log.
+/// Parts of names whose values are secrets by custom. Values come from `export` in a shell as well, and a person who
+/// sourced a file of credentials there did not mean to have them printed into a log.
 const SECRET_NAMES: [&str; 9] =
     ["SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "_KEY", "AUTH"];
 

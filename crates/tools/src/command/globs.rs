@@ -143,6 +143,7 @@ enum Component {
     Wild(WildName),
 }
 
+/// A name of a pattern that holds wildcards.
 struct WildName {
     /// None: nothing can match it.
     regex: Option<Regex>,

@@ -21,7 +21,7 @@ use crate::shell::unseen;
 /// The same wherever it runs: sorted names and messages do not depend on a machine.
 const LANG: &str = "C.UTF-8";
 
-/// A line at work.
+/// A line while it runs.
 pub(super) struct RunningLine<'a> {
     pub(super) hand: &'a ReadHand,
     pub(super) context: &'a ToolContext,

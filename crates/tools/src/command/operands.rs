@@ -60,7 +60,7 @@ fn openable(stage: &Stage, place: &sandbox::ResolvedPlace, opens: bool) -> Resul
     }
 }
 
-/// What a call was let through with.
+/// The canonical names that the rules decided on for a call.
 #[derive(Debug, Clone, Default)]
 pub struct DecidedPlaces(HashSet<String>);
 
@@ -104,7 +104,7 @@ pub(super) fn named(
     Ok(found.named)
 }
 
-/// The places of a line.
+/// The places that a line names.
 #[derive(Debug, Default)]
 pub(super) struct LinePlaces {
     pub(super) resources: Vec<Resource>,
@@ -131,6 +131,7 @@ fn moved(mounts: &MountTable, cwds: Vec<VirtualPath>, to: &str, runs: bool) -> V
     after
 }
 
+/// Collects the places that a line names.
 struct PlaceCollector<'m> {
     mounts: &'m MountTable,
     named: LinePlaces,

@@ -100,7 +100,7 @@ impl RunningLine<'_> {
         }
         let begun = tokio::select! {
             biased;
-            // Whoever was started is ended by being let go.
+            // A program that was started ends when its handle is dropped.
             _ = self.context.cancelled() => return Ok(PipelineEnd { stages: Vec::new(), moved: None, stopped: true }),
             begun = try_join_all(ready.into_iter().map(|stage| self.begin(stage, cwd))) => begun?,
         };

@@ -30,7 +30,7 @@ pub struct ReadRan {
     pub posture: Posture,
 }
 
-/// What an exit code of 1 says of a program that was asked a question.
+/// The question that a program answers with exit code 1.
 enum QuestionKind {
     /// Whether anything matches.
     Search,

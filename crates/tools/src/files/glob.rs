@@ -176,7 +176,7 @@ async fn glob(input: &impl Listing, scope: Scope, context: ToolContext) -> Resul
     Ok(output)
 }
 
-/// What is wanted.
+/// The entries that a listing asks for.
 pub(crate) struct GlobRequest {
     pub(crate) pattern: NamePattern,
     pub(crate) kind: Option<EntryKind>,
@@ -214,6 +214,7 @@ enum ListingRank {
     Level(usize, PathKey),
 }
 
+/// An entry that matches the pattern.
 struct GlobMatch {
     /// Its virtual path.
     path: String,

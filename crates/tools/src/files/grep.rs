@@ -168,6 +168,7 @@ fn search(
     })
 }
 
+/// The matches and counts that a search shows.
 #[derive(Default)]
 struct GrepResults {
     matches: Vec<Match>,

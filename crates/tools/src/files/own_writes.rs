@@ -11,7 +11,7 @@ use portcullis_base::Timestamp;
 /// Files that are remembered. Only names of secrets are, and a session writes few of them.
 const MOST: usize = 4_096;
 
-/// One file in one state: device, number, time of change, size. Whoever writes to it changes the time.
+/// One file in one state: device, number, time of change, size. A write to it changes the time.
 type Stamp = (u64, u64, i64, i64, u64);
 
 /// What this process wrote.

@@ -50,7 +50,7 @@ struct ReadInput {
     max_chars: Count<BYTES, BYTES>,
 }
 
-/// What of a file is wanted.
+/// The part of a file that a call reads.
 #[derive(Debug, Clone, Copy)]
 enum ReadRange {
     /// From the first line on, as many as a page holds.
@@ -314,7 +314,7 @@ fn page_of(file: &TextFile, wanted: ReadRange, limits: &PageLimits) -> Page {
     } else if on <= range.last {
         Some((on, range.last))
     } else {
-        // Whoever pages through a file asks for full pages, and is told that there are more.
+        // A model that pages through a file asks for full pages and reads that there are more.
         (cut.lines == limits.lines && on <= total).then_some((on, total))
     };
     let truncated = cut.inside_line || skipped > 0 || cut.len < whole.len() - skipped;

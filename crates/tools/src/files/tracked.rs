@@ -1,4 +1,4 @@
-//! Whether git tracks a file as it is: then whoever has the repository has it too.
+//! Whether git tracks a file as it is: then everyone with the repository has it too.
 //!
 //! The index of git is a file of the workspace, which commands can write. An entry proves something only if it has the hash
 //! of the file's own content: a command that was shown nothing of the file cannot know that.

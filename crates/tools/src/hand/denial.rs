@@ -1,5 +1,5 @@
-//! What the hand denied, named (agent-runtime 10.5): a bare "No such file" or "Could not resolve host" in somebody's build
-//! log does not say that it was us.
+//! What the hand denied, named (agent-runtime 10.5): a bare "No such file" or "Could not resolve host" in the output of a
+//! build log does not say that it was us.
 //!
 //! A program tells only in its own words why it failed, so those are searched. Nothing is guessed: a path is named only if
 //! it is closed by a rule, or stands on the host and not in the view.
@@ -62,7 +62,7 @@ impl fmt::Display for Denial {
     }
 }
 
-/// What a command could see.
+/// The places that a command could see.
 pub(crate) struct VisiblePlaces {
     cwd: PathBuf,
     /// Places of the view.

@@ -37,7 +37,7 @@ const INCLUDES_MAX: usize = 10;
 /// Paths that settings name, of all repositories.
 const NAMED_MAX: usize = 20_000;
 
-/// What was looked at already, in one look.
+/// Folders and settings of git that one look has visited.
 #[derive(Default)]
 pub(super) struct VisitedConfig {
     folders: HashSet<(MountedPath, Option<MountedPath>)>,
@@ -93,7 +93,7 @@ fn git_folder<'t>(
     named_folder(gather, folder, "commondir").map(|common| (common, trees.into_iter().next()))
 }
 
-/// A folder in which nobody looked: a repository may lie in it, so it is told when it appears.
+/// A folder in which nobody looked: a repository may lie in it, so it is reported when it appears.
 pub(super) fn unseen<'t>(gather: &mut Gather<'t>, folder: &MountSpot<'t>) {
     gather.over();
     place(".git").into_iter().for_each(|place| gather.add(folder, place, false));

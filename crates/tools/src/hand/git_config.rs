@@ -13,7 +13,7 @@ pub(super) struct Setting {
     pub(super) value: Option<Vec<u8>>,
 }
 
-/// What the value of a setting is.
+/// What the value of a git setting names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SettingValue {
     /// A further file with settings.
@@ -169,6 +169,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
+/// Reads the text of a git configuration.
 struct ConfigReader<'t> {
     text: &'t [u8],
     at: usize,

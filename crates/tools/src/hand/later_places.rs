@@ -30,7 +30,7 @@ const GUARDS_MAX: usize = 500;
 /// Where something stands: the virtual path of its mount, and the way from there.
 pub(super) type MountedPath = (String, PathBuf);
 
-/// The places that exist, at one moment.
+/// The places that run later and exist, at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct LaterPlaces {
     found: HashMap<MountedPath, ExistingPlace>,
@@ -40,6 +40,7 @@ pub(crate) struct LaterPlaces {
     over: usize,
 }
 
+/// A place that runs later and exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ExistingPlace {
     /// Another one at the same place is new.

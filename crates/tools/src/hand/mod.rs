@@ -146,6 +146,7 @@ pub enum Reach {
 #[derive(Clone)]
 pub struct Hand(Arc<HandParts>);
 
+/// The state that all clones of a hand share.
 struct HandParts {
     launcher: Launcher,
     mounts: Arc<MountTable>,

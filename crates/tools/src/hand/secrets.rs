@@ -28,7 +28,7 @@ const NAMED: usize = 8;
 /// Sessions of which it is known what they were told.
 const SESSIONS: usize = 1_024;
 
-/// What is shown empty.
+/// Files that hold secrets and are shown empty.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct EmptiedFiles {
     found: Vec<MatchedPlace>,

@@ -11,14 +11,15 @@ const COMPILED_MAX: usize = 10 << 20;
 /// that is looked through, or from the top if it begins with `/`.
 #[derive(Debug)]
 pub(crate) struct NamePattern {
-    of: NamePart,
+    of: PathForm,
     regex: Regex,
     /// The names that every match begins with.
     lead: Vec<String>,
 }
 
+/// The form of a path that a pattern is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NamePart {
+enum PathForm {
     Name,
     Relative,
     Absolute,
@@ -33,9 +34,9 @@ impl NamePattern {
         let bad = |why: &dyn std::fmt::Display| Precondition::schema("/pattern", format!("not a glob: {why}"));
         let text = text.trim().trim_start_matches("./");
         let of = match text {
-            _ if text.starts_with('/') => NamePart::Absolute,
-            _ if text.contains('/') => NamePart::Relative,
-            _ => NamePart::Name,
+            _ if text.starts_with('/') => PathForm::Absolute,
+            _ if text.contains('/') => PathForm::Relative,
+            _ => PathForm::Name,
         };
         let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
         let glob = glob.map_err(|error| bad(error.kind()))?;
@@ -45,8 +46,8 @@ impl NamePattern {
         let literal = |name: &&str| !name.contains(['*', '?', '[', ']', '{', '}', '\\', ',']);
         let names: Vec<&str> = text.split('/').collect();
         let lead = match of {
-            NamePart::Relative => names[..names.len() - 1].iter().copied().take_while(literal).collect(),
-            NamePart::Name | NamePart::Absolute => Vec::new(),
+            PathForm::Relative => names[..names.len() - 1].iter().copied().take_while(literal).collect(),
+            PathForm::Name | PathForm::Absolute => Vec::new(),
         };
         Ok(Self { of, regex, lead: lead.into_iter().map(ToOwned::to_owned).collect() })
     }
@@ -59,15 +60,15 @@ impl NamePattern {
         let bad = |why: regex::Error| Precondition::schema("/query", format!("it cannot be looked for: {why}"));
         let expression = regex::escape(text.trim());
         let regex = RegexBuilder::new(&expression).case_insensitive(true).size_limit(COMPILED_MAX).build();
-        Ok(Self { of: NamePart::Relative, regex: regex.map_err(bad)?, lead: Vec::new() })
+        Ok(Self { of: PathForm::Relative, regex: regex.map_err(bad)?, lead: Vec::new() })
     }
 
     /// Whether an entry is meant. `parents` ends with `/`, or is empty.
     pub(crate) fn matches(&self, parents: &str, name: &str, path: impl FnOnce() -> String) -> bool {
         match self.of {
-            NamePart::Name => self.regex.is_match(name.as_bytes()),
-            NamePart::Relative => self.regex.is_match(format!("{parents}{name}").as_bytes()),
-            NamePart::Absolute => self.regex.is_match(path().as_bytes()),
+            PathForm::Name => self.regex.is_match(name.as_bytes()),
+            PathForm::Relative => self.regex.is_match(format!("{parents}{name}").as_bytes()),
+            PathForm::Absolute => self.regex.is_match(path().as_bytes()),
         }
     }
 

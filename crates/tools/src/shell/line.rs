@@ -23,7 +23,7 @@ const UNTOLD: &str = "not_told_by_the_line";
 /// Why a line is opaque in which the file of a program, or the script that it runs, depends on an unknown folder.
 const NO_FOLDER: &str = "the folder, and so the file or script, becomes known only when the line runs";
 
-/// What a line would run with.
+/// The settings that a line would run with.
 pub(super) struct LineSetup<'a> {
     pub(super) brings: &'a BTreeMap<EnvKey, SecretText>,
     /// In the session's own shell, as it stands.

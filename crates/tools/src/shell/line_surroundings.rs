@@ -1,5 +1,5 @@
-//! What a command line would run with, besides its words (tool-contract 13.4, 13.7): shown to whoever is asked, and
-//! bound to the answer.
+//! What a command line would run with, besides its words (tool-contract 13.4, 13.7): shown to the person who is asked,
+//! and bound to the answer.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::hand::Hand;
 const SCRIPT_FILE: u64 = 1 << 20;
 /// Variables that follow the folder, which is bound by itself, or that differ from one look to the next and decide nothing.
 const VOLATILE: [&str; 5] = ["_", "SHLVL", "PWD", "OLDPWD", "PORTCULLIS_WORKSPACE_CWD"];
-/// Parts of a name that say that its value is nobody's business, even where somebody is asked about it.
+/// Parts of a name that say that its value is nobody's business, even where a person is asked about it.
 const SECRET_NAMES: [&str; 7] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "APIKEY"];
 
 /// A line, and where and with what it would run.
@@ -42,7 +42,7 @@ impl PlannedLine {
 }
 
 impl ShellTools {
-    /// Looks when somebody is or was asked.
+    /// Looks when a person is or was asked.
     pub(super) fn surroundings(&self, hand: &Hand, would: PlannedLine) -> Surroundings {
         let (parts, hand, would) = (self.clone(), hand.clone(), std::sync::Arc::new(would));
         Surroundings::by(move || {
@@ -142,7 +142,7 @@ impl ShellTools {
         around.bound.extend(env.iter().map(|(name, value)| bound(name, value)));
     }
 
-    /// Variables that somebody set and that load code, with the reason: of the session, of its live shell, and of the
+    /// Variables that were set and that load code, with the reason: of the session, of its live shell, and of the
     /// call itself.
     pub(super) fn code_loading(
         &self,

@@ -20,7 +20,7 @@ const INTERPRETERS: [&str; 24] = [
     "bun", "ruby", "perl", "php", "lua", "luajit", "Rscript", "julia", "tclsh", "source", ".",
 ];
 
-/// Where a line would run.
+/// Where the programs of a line are looked up from.
 pub(super) struct LookupStart<'a> {
     pub(super) places: &'a LineFolders<'a>,
     /// The value of `PATH`.

@@ -1,5 +1,5 @@
-//! The script of a project that a command would run, quoted for whoever is asked (tool-contract 13.4): `npm test` runs
-//! `scripts.test` of the nearest `package.json`. The text comes from the project, so it is untrusted.
+//! The script of a project that a command would run, quoted for the person who is asked (tool-contract 13.4): `npm test`
+//! runs `scripts.test` of the nearest `package.json`. The text comes from the project, so it is untrusted.
 
 use portcullis_command as command;
 use serde_json::Value;

@@ -52,7 +52,7 @@ struct RunOutput {
     shell_state: Option<StateView>,
 }
 
-/// What runs commands.
+/// The shell tools and the hand that run one command.
 struct CommandRunner {
     shell: ShellTools,
     hand: Hand,

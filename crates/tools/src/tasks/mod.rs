@@ -32,7 +32,7 @@ fn task_id(text: &str) -> Result<TaskId, Precondition> {
     text.parse().map_err(|error| Precondition::schema("/task_id", format!("{error}")))
 }
 
-/// The one thing such a call is about, and no keys: whoever holds those may be the very task.
+/// The one thing such a call is about, and no keys: the very task may hold those.
 fn about(text: &str) -> Result<Resolved, Precondition> {
     let own = Resource::own(ResourceKind::McpTool, task_id(text)?.to_string());
     Ok(Resolved { resources: vec![own], ..Resolved::default() })

@@ -99,6 +99,7 @@ impl Turn<'_> {
     }
 }
 
+/// The tokens of a completion as the server counts them.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct CompletionUsage {
     #[serde(default, deserialize_with = "wire::lenient_count")]

@@ -35,6 +35,7 @@ pub(super) struct Function<'a> {
     arguments: Option<&'a RawValue>,
 }
 
+/// A call whose arguments are still coming.
 #[derive(Debug)]
 struct GrowingCall {
     index: Option<u64>,

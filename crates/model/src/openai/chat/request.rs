@@ -139,6 +139,7 @@ fn assistant(parts: &[AnswerPart], style: &Style, out: &mut Vec<u8>) {
     wire::push_element(&fields.to_json(), out);
 }
 
+/// One part of the content of a chat message.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ChatContentPart<'a> {

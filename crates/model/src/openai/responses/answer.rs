@@ -73,6 +73,7 @@ impl StreamedText {
     }
 }
 
+/// How a response ended.
 #[derive(Debug, Default)]
 struct ResponseEnd {
     status: String,
@@ -108,11 +109,13 @@ struct Response<'a> {
     usage: Option<ResponseUsage>,
 }
 
+/// Why a response is incomplete.
 #[derive(Deserialize)]
 struct IncompleteDetails {
     reason: Option<String>,
 }
 
+/// The tokens of a response as OpenAI counts them.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct ResponseUsage {
     #[serde(default, deserialize_with = "wire::lenient_count")]

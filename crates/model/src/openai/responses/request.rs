@@ -98,7 +98,7 @@ pub(super) fn said(text: &str, phase: Option<String>) -> Value {
     item
 }
 
-/// What an opaque part is.
+/// An opaque part of an earlier answer, as this API reads it.
 enum ResponsesItem<'a> {
     /// The phase of the text that follows.
     Phase(String),

@@ -47,7 +47,7 @@ pub(crate) struct Totals {
     pub lines: u64,
 }
 
-/// What is shown of a text that is too long. A line belongs to whoever holds its last byte, so kept
+/// What is shown of a text that is too long. A line belongs to the slice that holds its last byte, so kept
 /// and omitted add up to the total for bytes and for lines (L51).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Preview {

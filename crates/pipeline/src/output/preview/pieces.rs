@@ -22,7 +22,7 @@ pub(super) struct Cost {
     pub lines: usize,
 }
 
-/// Whether something could be kept.
+/// Whether a slice fits into the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SliceFit {
     /// It is kept.

@@ -180,7 +180,7 @@ fn descendants() -> Vec<i32> {
     found
 }
 
-/// How often to look again for somebody who was born while we looked. A bomb is bounded by its limits
+/// How often to look again for a process that was born while we looked. A bomb is bounded by its limits
 /// long before.
 const KILL_ROUNDS: usize = 10_000;
 

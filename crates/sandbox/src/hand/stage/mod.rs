@@ -47,6 +47,7 @@ impl Failure {
     }
 }
 
+/// The result of one step of the launcher: an error names the step.
 type StageResult<T> = Result<T, Failure>;
 
 /// The handles that came with the orders, in their order.

@@ -77,7 +77,7 @@ fn mask() -> Result<(), Errno> {
     rustix::fs::unlinkat(CWD, FILE, AtFlags::empty())
 }
 
-/// Since Linux 6.14 a pid namespace has a `pid_max` of its own, which bounds its processes whoever
+/// Since Linux 6.14 a pid namespace has a `pid_max` of its own, which bounds its processes, whichever user
 /// owns them. Before that the same file is the whole machine's, so the version is asked first.
 fn limit_pids(pids: u64) {
     /// The kernel never hands these out a second time.

@@ -396,7 +396,7 @@ impl OwnFileSystems {
             let next = match rustix::fs::openat(&here, *name, flags, Mode::empty()) {
                 Err(Errno::NOENT) => {
                     let Some(folder) = make else { return Ok(None) };
-                    // Never in a tree of somebody else.
+                    // Never in a tree of another owner.
                     if !self.0.contains(&rustix::fs::fstat(&here)?.st_dev) {
                         return Ok(None);
                     }

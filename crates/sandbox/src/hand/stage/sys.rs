@@ -23,6 +23,7 @@ pub(super) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 
+/// Which side of a fork this process is.
 pub(super) enum ForkSide {
     Child,
     Parent(Pid),

@@ -46,6 +46,7 @@ pub(super) struct Job {
     pub(super) env: BTreeMap<EnvKey, SecretText>,
 }
 
+/// When a command goes on in the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BackgroundAfter {
     Never,
@@ -170,7 +171,7 @@ impl Persistent {
         if let Some(why) = command::leaves(&job.line) {
             live.now().altered.get_or_insert_with(|| format!("ran `{}`, which {why}", brief(&job.line)));
         }
-        // Until its end is left for whoever waits.
+        // Until its end is left for the waiting call.
         let busy = BusyShell::begin(&self.shells, context.caller().session_id, &live, &job.line, &captured);
         let over = self.see_through(&job, &live, context, capture, captured).await?;
         ran_to_its_end(context, &cwd);

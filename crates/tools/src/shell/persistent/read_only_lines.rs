@@ -94,7 +94,7 @@ pub(super) fn tool(reads: ReadHand) -> Result<Tool, BuildError> {
         .build()
 }
 
-/// Between the choice and the call somebody removed the program that it needs.
+/// Between the choice and the call another process removed the program that it needs.
 fn changed() -> Precondition {
     Precondition::schema("/command", "the command cannot be run as it could a moment ago; call again")
 }

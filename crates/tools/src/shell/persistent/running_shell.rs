@@ -83,7 +83,7 @@ impl ShellEnd {
     }
 }
 
-/// What runs in it.
+/// The command that runs in a shell.
 #[derive(Debug, Clone)]
 pub(super) struct CurrentCommand {
     pub(super) line: String,
@@ -91,7 +91,7 @@ pub(super) struct CurrentCommand {
     pub(super) tails: Arc<LiveTails>,
 }
 
-/// What changes of a shell.
+/// The part of a shell that changes while it lives.
 #[derive(Debug, Clone)]
 pub(super) struct ShellActivity {
     /// Where it is, by its virtual path; `None`: outside of every mount.
@@ -147,7 +147,7 @@ pub(super) struct Start {
     pub(super) later: Arc<LaterPlaces>,
 }
 
-/// How long a shell may live without anybody who uses it.
+/// How long a shell may live unused.
 pub(super) struct ShellLifetime {
     pub(super) session: SessionId,
     pub(super) idle: Duration,
@@ -161,7 +161,7 @@ pub(super) struct RunningShell {
     pub(super) started_at: Timestamp,
     pub(super) posture: Posture,
     now: Mutex<ShellActivity>,
-    /// What existed of the places that run later when it was last looked. Held while somebody looks.
+    /// What existed of the places that run later when it was last looked. Held during a look.
     pub(super) later: tokio::sync::Mutex<Arc<LaterPlaces>>,
     orders: mpsc::Sender<Order>,
     /// Asks it to end.
@@ -215,8 +215,8 @@ impl RunningShell {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What appeared of the places that run later since somebody last looked: also what a process made that outlived its
-    /// command. Whoever gets it must tell it.
+    /// What appeared of the places that run later since the last look: also what a process made that outlived its
+    /// command. The caller must report it.
     pub(super) async fn look_again(&self, hand: &Hand) -> Vec<PathBuf> {
         let mut before = self.later.lock().await;
         let (now, appeared) = hand.appeared_since(&before).await;
@@ -319,7 +319,7 @@ async fn attend(
                 biased;
                 () = stop.cancelled() => {}
                 () = close.cancelled() => {}
-                // Whoever wanted it is gone.
+                // The caller that wanted it is gone.
                 () = told.closed() => {}
                 hit = disk.breached() => breach = Some(hit),
             }

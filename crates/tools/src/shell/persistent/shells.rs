@@ -188,7 +188,7 @@ impl Shells {
     }
 
     /// Takes a shell out that died of its command. If the session has another one by now, that is left alone, and
-    /// whoever put it there has told of this one.
+    /// the call that put it there has reported this one.
     pub(super) async fn end_of(&self, context: &ToolContext, died: &Arc<RunningShell>) {
         let session = context.caller().session_id;
         if self.live().get(&session).is_some_and(|live| Arc::ptr_eq(live, died)) {
@@ -298,7 +298,7 @@ impl Shells {
             attended.await;
             let mut before = ended.later.lock().await;
             let (now, appeared) = hand.appeared_since(&before).await;
-            // Before the lock is given back: whoever looks next finds either these or the places themselves.
+            // Before the lock is given back: the next look finds either these or the places themselves.
             if let Some(registry) = registry.upgrade() {
                 let mut left = registry.left_behind.lock().unwrap_or_else(PoisonError::into_inner);
                 left.extend(appeared.into_iter().map(|place| (session, ended.start.id, place)));

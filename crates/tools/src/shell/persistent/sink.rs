@@ -1,4 +1,4 @@
-//! What a command writes, on its way into spools, with the end of it for whoever looks meanwhile.
+//! What a command writes, on its way into spools, with the end of it for a reader meanwhile.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ pub(super) struct Capture {
     why: Arc<Mutex<Option<String>>>,
 }
 
-/// What is left of a capture outside of it.
+/// The side of a capture that stays with the call.
 pub(super) struct CaptureHandle {
     pub(super) tails: Arc<LiveTails>,
     pub(super) flood: CancellationToken,
