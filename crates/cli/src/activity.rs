@@ -123,7 +123,7 @@ impl WorkerReport {
             WakeStop::GaveUp { error } => {
                 line(&format!("failed for good ({})", error.failure.as_str()), &hints::explained(error))
             }
-            WakeStop::Broken => line("broken off; whoever comes next goes on", ""),
+            WakeStop::Broken => line("broken off; the next process that takes the session goes on", ""),
         }])
     }
 

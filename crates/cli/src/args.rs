@@ -225,7 +225,7 @@ const CALL_EXITS: &str = "Exit codes: 0 done, 1 the call failed or was refused, 
 4 denied or expired, 5 the store or the machine failed, or the session is in use, 130 interrupted.";
 
 /// The same for an answer, which may come too late.
-const ALLOW_EXITS: &str = "An ask that somebody answered before ends with 1 (`already_settled`), however far its call is by \
+const ALLOW_EXITS: &str = "An ask that was answered before ends with 1 (`already_settled`), however far its call is by \
 then; only where whoever answered is gone and nobody runs the call is it run here, and ends as the call does.\nExit codes: 0 done, 1 the call failed or was refused, 2 wrong usage, 3 waits for an answer, \
 4 denied or expired, 5 the store or the machine failed, or the session is in use, 130 interrupted.";
 
@@ -339,7 +339,7 @@ answer, 5 the store or the machine failed, or the session is in use, 130 interru
 /// How `worker` ends, and what it does.
 const WORKER_HELP: &str = "Without --watch it stops when nothing is due, after 10 sessions at most. With --json it prints \
 one document for each session it took up, and at the end why it stopped: idle, max_cycles, idle_timeout or \
-interrupted.\nCtrl-C or SIGTERM ends it within 10 s: what runs is cancelled, and whoever comes next goes on.\nExit \
+interrupted.\nCtrl-C or SIGTERM ends it within 10 s: what runs is cancelled, and the next process goes on.\nExit \
 codes: 0 done, 2 wrong usage, 5 the store or the machine failed, 130 interrupted by Ctrl-C.";
 
 #[derive(Debug, Args)]

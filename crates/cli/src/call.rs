@@ -250,7 +250,7 @@ pub async fn see_through(
             }
             let used = match holder(world, row.session_id).await? {
                 Some(owner) => format!("its session is in use by {owner}, which has yet to run it"),
-                None => "its call has not run yet; whoever uses the session next runs it".to_owned(),
+                None => "its call has not run yet; the next process that uses the session runs it".to_owned(),
             };
             let look = world.command(&format!("sessions show {}", row.session_id));
             let ended = if interrupted { ExitKind::Interrupted } else { ExitKind::Broken };

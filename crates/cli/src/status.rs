@@ -134,7 +134,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         line(label, value);
     }
     for invocation in &progress.unknown {
-        line("unknown", format!("{invocation}: nobody knows how it ended"));
+        line("unknown", format!("{invocation}: how it ended is not known"));
     }
     for command in &commands {
         let _ = writeln!(text, "waits for an answer: {command}");

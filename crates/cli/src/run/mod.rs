@@ -228,8 +228,8 @@ impl ModelRun<'_> {
                 let send = format!("sessions send {} {}", self.session, quoted(words.as_bytes()));
                 let send = self.world.command(&send);
                 let text = format!(
-                    "the session is in use by {owner}, and nothing was said to it; wait until it is done, or leave it to whoever works \
-                     there: {send}"
+                    "the session is in use by {owner}, and nothing was said to it; wait until it is done, or leave the words to \
+                     that process: {send}"
                 );
                 fault(ExitKind::Broken, text)
             }

@@ -87,7 +87,7 @@ impl Wake<'_> {
         }
         let refused = self.session.with_state(|state| state.progress.stop_wished).is_some();
         let summary = match (refused, self.only_stop) {
-            (true, _) => "Somebody refused a call and wanted the session to stop",
+            (true, _) => "A person refused a call and wanted the session to stop",
             (false, true) => "User interrupted prior blocked or scheduled work",
             (false, false) => "User interrupted the running work",
         };

@@ -154,7 +154,7 @@ impl<'e> Catalog<'e> {
         let host = crate::http::read_by_others(&url)?;
         let key = provider.key();
         Some(format!(
-            "the key in {key} goes to {host} without encryption, and whoever is on the way can read it: use https://, or unset {key}"
+            "the key in {key} goes to {host} without encryption, and every machine on the way can read it: use https://, or unset {key}"
         ))
     }
 

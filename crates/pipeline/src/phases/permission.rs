@@ -286,7 +286,7 @@ pub(crate) fn unanswered_or_denied(ask: &fold::Ask) -> Refusal {
         }
         (None, AskState::Superseded) => (
             Code::ApprovalSuperseded,
-            "somebody interrupted the session before this was answered; it did not run".to_owned(),
+            "the session was interrupted before this was answered; it did not run".to_owned(),
         ),
         (None, AskState::Voided) => {
             (Code::PolicyDenied, "the approval is void; call again to be asked again".to_owned())
