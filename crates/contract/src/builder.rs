@@ -5,14 +5,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use portcullis_base::Window;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::codec::{self, Codec, DecodeError};
-use crate::tool::{Decoded, ErasedTool, Executed, Prechecking, Shape};
+use crate::built::{Alternate, BuiltTool, Execute, OptionalParts};
+use crate::codec::{self, Codec};
+use crate::tool::{Decoded, Shape};
 use crate::{
     AccessRequest, Anchor, Caller, Content, DefinitionVersion, ExecutorId, ExecutorKind, Precondition, Prepared,
     Resolved, Semantics, Tool, ToolContext, ToolFailure, UserText,
@@ -32,69 +32,60 @@ pub enum BuildError {
     Schema(String),
 }
 
-type Resolve<I> = Box<dyn Fn(&I, &Caller) -> Result<Resolved, Precondition> + Send + Sync>;
-type PlanAccess<I> = Box<dyn Fn(&I, &Resolved) -> Vec<AccessRequest> + Send + Sync>;
-type Precheck<I> = Box<dyn Fn(Arc<I>, Resolved, Caller) -> Prechecking + Send + Sync>;
-type Execute<I, O> = Box<dyn Fn(I, Resolved, ToolContext) -> BoxFuture<'static, Result<O, ToolFailure>> + Send + Sync>;
-type TimeoutOf<I> = Box<dyn Fn(&I) -> Option<u64> + Send + Sync>;
-type ResultLimit<I> = Box<dyn Fn(&I) -> Option<usize> + Send + Sync>;
-type LoopKey<I> = Box<dyn Fn(&I) -> Value + Send + Sync>;
-type ToModel<I> = Box<dyn Fn(&I, &Value) -> Vec<Content> + Send + Sync>;
-type ToUser<I> = Box<dyn Fn(&I, &Value) -> UserText + Send + Sync>;
-type ToStructured<I> = Box<dyn Fn(&I, &Value) -> Value + Send + Sync>;
-/// Whether the other tool stands in for a call.
-type AppliesTo<I> = Box<dyn Fn(&I, &Caller) -> bool + Send + Sync>;
-type Anchors = Box<dyn Fn(&dyn Window) -> Vec<Anchor> + Send + Sync>;
-
-/// Another tool, and for which calls it stands in.
-struct Alternate<I> {
-    tool: Tool,
-    when: AppliesTo<I>,
-}
-
-/// What a tool may leave out, each with a default of its own.
-struct OptionalParts<I> {
-    resolve: Option<Resolve<I>>,
-    plan_access: Option<PlanAccess<I>>,
-    precheck: Option<Precheck<I>>,
-    timeout: Option<TimeoutOf<I>>,
-    result_limit: Option<ResultLimit<I>>,
-    loop_key: Option<LoopKey<I>>,
-    to_model: Option<ToModel<I>>,
-    to_user: Option<ToUser<I>>,
-    to_structured: Option<ToStructured<I>>,
-    anchors: Option<Anchors>,
-    rather: Option<Alternate<I>>,
-}
-
-impl<I> Default for OptionalParts<I> {
-    fn default() -> Self {
-        Self {
-            resolve: None,
-            plan_access: None,
-            precheck: None,
-            timeout: None,
-            result_limit: None,
-            loop_key: None,
-            to_model: None,
-            to_user: None,
-            to_structured: None,
-            anchors: None,
-            rather: None,
-        }
-    }
-}
-
 /// A tool in the making; see [`Tool::builder`].
+///
+/// Each closure is made to take the checked input as soon as it is given, so that everything else is compiled once and not
+/// for each tool.
 pub struct ToolBuilder<I, O> {
+    draft: ToolDraft,
+    types: PhantomData<fn(I) -> O>,
+}
+
+/// What a tool is made of, without its types.
+struct ToolDraft {
     description: String,
     semantics: Semantics,
     executor: ExecutorId,
     parts_are_intents: bool,
     has_keys: bool,
-    execute: Option<Execute<I, O>>,
-    parts: OptionalParts<I>,
-    output: PhantomData<fn() -> O>,
+    execute: Option<Execute>,
+    parts: OptionalParts,
+}
+
+impl ToolDraft {
+    fn new(description: String, input_type: &str) -> Self {
+        Self {
+            description,
+            semantics: Semantics::mutating(),
+            executor: ExecutorId {
+                kind: ExecutorKind::Embedded,
+                id: input_type.to_owned(),
+                impl_version: "1".to_owned(),
+            },
+            parts_are_intents: false,
+            has_keys: false,
+            execute: None,
+            parts: OptionalParts::default(),
+        }
+    }
+
+    fn build(self, input: Codec, output: Codec, typed: crate::built::Typed) -> Result<Tool, BuildError> {
+        if let Some(contradiction) = self.semantics.contradiction(self.has_keys, self.parts_are_intents) {
+            return Err(BuildError::Contradiction(contradiction));
+        }
+        let execute = self.execute.ok_or(BuildError::NoExecutor)?;
+        let version = DefinitionVersion::of(&self.description, &input.schema, &output.schema, &self.semantics);
+        let shape = Shape {
+            description: self.description,
+            input_schema: input.schema.clone(),
+            output_schema: output.schema.clone(),
+            semantics: self.semantics,
+            version,
+            executor: self.executor,
+        };
+        let inner = BuiltTool { shape, input, typed, output: Arc::new(output), execute, parts: self.parts };
+        Ok(Tool { inner: Arc::new(inner), alias: None })
+    }
 }
 
 impl<I, O> ToolBuilder<I, O>
@@ -103,33 +94,20 @@ where
     O: Serialize + JsonSchema + Send + 'static,
 {
     pub(crate) fn new(description: String) -> Self {
-        Self {
-            description,
-            semantics: Semantics::mutating(),
-            executor: ExecutorId {
-                kind: ExecutorKind::Embedded,
-                id: std::any::type_name::<I>().to_owned(),
-                impl_version: "1".to_owned(),
-            },
-            parts_are_intents: false,
-            has_keys: false,
-            execute: None,
-            parts: OptionalParts::default(),
-            output: PhantomData,
-        }
+        Self { draft: ToolDraft::new(description, std::any::type_name::<I>()), types: PhantomData }
     }
 
     /// Governance metadata; without it the tool is [`Semantics::mutating`], the careful guess.
     #[must_use]
     pub fn semantics(mut self, semantics: Semantics) -> Self {
-        self.semantics = semantics;
+        self.draft.semantics = semantics;
         self
     }
 
     /// Who runs it, durably; an approval after a restart is bound to it.
     #[must_use]
     pub fn executor(mut self, executor: ExecutorId) -> Self {
-        self.executor = executor;
+        self.draft.executor = executor;
         self
     }
 
@@ -139,7 +117,7 @@ where
         mut self,
         f: impl Fn(&I, &Caller) -> Result<Resolved, Precondition> + Send + Sync + 'static,
     ) -> Self {
-        self.parts.resolve = Some(Box::new(f));
+        self.draft.parts.resolve = Some(Box::new(move |input, caller| f(input.typed::<I>(), caller)));
         self
     }
 
@@ -147,14 +125,15 @@ where
     /// scheduled, run and recorded as that tool says of itself.
     #[must_use]
     pub fn rather(mut self, tool: Tool, when: impl Fn(&I, &Caller) -> bool + Send + Sync + 'static) -> Self {
-        self.parts.rather = Some(Alternate { tool, when: Box::new(when) });
+        self.draft.parts.rather =
+            Some(Alternate { tool, when: Box::new(move |input, caller| when(input.typed::<I>(), caller)) });
         self
     }
 
     /// Says that `resolve` fills [`Resolved::keys`]; needed for concurrency `keyed`.
     #[must_use]
     pub fn keyed(mut self) -> Self {
-        self.has_keys = true;
+        self.draft.has_keys = true;
         self
     }
 
@@ -163,7 +142,7 @@ where
     /// starts.
     #[must_use]
     pub fn parts_are_intents(mut self) -> Self {
-        self.parts_are_intents = true;
+        self.draft.parts_are_intents = true;
         self
     }
 
@@ -171,7 +150,7 @@ where
     /// which always asks.
     #[must_use]
     pub fn plan_access(mut self, f: impl Fn(&I, &Resolved) -> Vec<AccessRequest> + Send + Sync + 'static) -> Self {
-        self.parts.plan_access = Some(Box::new(f));
+        self.draft.parts.plan_access = Some(Box::new(move |input, resolved| f(input.typed::<I>(), resolved)));
         self
     }
 
@@ -181,7 +160,8 @@ where
     where
         F: Future<Output = Result<Prepared, Precondition>> + Send + 'static,
     {
-        self.parts.precheck = Some(Box::new(move |input, resolved, caller| f(input, resolved, caller).boxed()));
+        self.draft.parts.precheck =
+            Some(Box::new(move |input, resolved, caller| f(input.shared::<I>(), resolved, caller).boxed()));
         self
     }
 
@@ -200,14 +180,23 @@ where
     where
         F: Future<Output = Result<O, ToolFailure>> + Send + 'static,
     {
-        self.execute = Some(Box::new(move |input, resolved, context| f(input, resolved, context).boxed()));
+        self.draft.execute = Some(Box::new(move |input: &Decoded, resolved, context, codec| {
+            // Decoded anew: the executor owns its input, projections keep theirs. Decoding is pure, so both are equal.
+            match codec::typed::<I>(&input.value) {
+                Ok(owned) => {
+                    let running = f(owned, resolved, context);
+                    async move { running.await.map(|output| codec::encode(&codec, &output)) }.boxed()
+                }
+                Err(error) => BuiltTool::no_longer_decodes(&error),
+            }
+        }));
         self
     }
 
     /// The timeout an input asks for, clamped to `semantics.timeout.max_ms`.
     #[must_use]
     pub fn timeout(mut self, f: impl Fn(&I) -> Option<u64> + Send + Sync + 'static) -> Self {
-        self.parts.timeout = Some(Box::new(f));
+        self.draft.parts.timeout = Some(Box::new(move |input| f(input.typed::<I>())));
         self
     }
 
@@ -215,42 +204,42 @@ where
     /// them; the whole is kept.
     #[must_use]
     pub fn result_limit(mut self, f: impl Fn(&I) -> Option<usize> + Send + Sync + 'static) -> Self {
-        self.parts.result_limit = Some(Box::new(f));
+        self.draft.parts.result_limit = Some(Box::new(move |input| f(input.typed::<I>())));
         self
     }
 
     /// What counts as "the same call again" for the loop guard; default: the canonical input.
     #[must_use]
     pub fn loop_key(mut self, f: impl Fn(&I) -> Value + Send + Sync + 'static) -> Self {
-        self.parts.loop_key = Some(Box::new(f));
+        self.draft.parts.loop_key = Some(Box::new(move |input| f(input.typed::<I>())));
         self
     }
 
     /// What a model is shown. Pure and total. Without it the encoded output is what it sees.
     #[must_use]
     pub fn to_model(mut self, f: impl Fn(&I, &Value) -> Vec<Content> + Send + Sync + 'static) -> Self {
-        self.parts.to_model = Some(Box::new(f));
+        self.draft.parts.to_model = Some(Box::new(move |input, output| f(input.typed::<I>(), output)));
         self
     }
 
     /// What a person is shown. Pure and total.
     #[must_use]
     pub fn to_user(mut self, f: impl Fn(&I, &Value) -> UserText + Send + Sync + 'static) -> Self {
-        self.parts.to_user = Some(Box::new(f));
+        self.draft.parts.to_user = Some(Box::new(move |input, output| f(input.typed::<I>(), output)));
         self
     }
 
     /// What the session keeps. Pure and total. Default: the encoded output.
     #[must_use]
     pub fn to_structured(mut self, f: impl Fn(&I, &Value) -> Value + Send + Sync + 'static) -> Self {
-        self.parts.to_structured = Some(Box::new(f));
+        self.draft.parts.to_structured = Some(Box::new(move |input, output| f(input.typed::<I>(), output)));
         self
     }
 
     /// Where the important places of an output are. Pure; reads through a window.
     #[must_use]
     pub fn anchors(mut self, f: impl Fn(&dyn Window) -> Vec<Anchor> + Send + Sync + 'static) -> Self {
-        self.parts.anchors = Some(Box::new(f));
+        self.draft.parts.anchors = Some(Box::new(f));
         self
     }
 
@@ -259,119 +248,9 @@ where
     /// # Errors
     /// If it contradicts itself or has no executor.
     pub fn build(self) -> Result<Tool, BuildError> {
-        if let Some(contradiction) = self.semantics.contradiction(self.has_keys, self.parts_are_intents) {
-            return Err(BuildError::Contradiction(contradiction));
-        }
-        let execute = self.execute.ok_or(BuildError::NoExecutor)?;
-        let (input, output) = (Codec::of_input::<I>(), Codec::of_output::<O>());
-        let version = DefinitionVersion::of(&self.description, &input.schema, &output.schema, &self.semantics);
-        let shape = Shape {
-            description: self.description,
-            input_schema: input.schema.clone(),
-            output_schema: output.schema.clone(),
-            semantics: self.semantics,
-            version,
-            executor: self.executor,
-        };
-        let inner = TypedTool { shape, input, output: Arc::new(output), execute, parts: self.parts };
-        Ok(Tool { inner: Arc::new(inner), alias: None })
-    }
-}
-
-/// An executor with its codecs, behind the untyped seam.
-struct TypedTool<I, O> {
-    shape: Shape,
-    input: Codec,
-    output: Arc<Codec>,
-    execute: Execute<I, O>,
-    parts: OptionalParts<I>,
-}
-
-impl<I, O> ErasedTool for TypedTool<I, O>
-where
-    I: DeserializeOwned + Send + Sync + 'static,
-    O: Serialize + Send + 'static,
-{
-    fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    fn sound(&self) -> Result<(), String> {
-        self.input.validator()?;
-        self.output.validator()?;
-        self.parts.rather.as_ref().map_or(Ok(()), |rather| rather.tool.inner.sound())
-    }
-
-    fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {
-        let value = self.input.parse(raw)?;
-        let typed: I = self.input.typed(&value)?;
-        Ok(Decoded { value, typed: Arc::new(typed) })
-    }
-
-    fn chosen(&self, input: &Decoded, caller: &Caller) -> Option<(Tool, Decoded)> {
-        let Alternate { tool, when } = self.parts.rather.as_ref()?;
-        if !when(&input.typed::<I>(), caller) {
-            return None;
-        }
-        // One that would not take it after all is not chosen.
-        let input = tool.inner.decode(&input.value.to_string()).ok()?;
-        Some((tool.clone(), input))
-    }
-
-    fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition> {
-        self.parts.resolve.as_ref().map_or_else(|| Ok(Resolved::default()), |f| f(&input.typed::<I>(), caller))
-    }
-
-    fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>> {
-        self.parts.plan_access.as_ref().map(|f| f(&input.typed::<I>(), resolved))
-    }
-
-    fn precheck(&self, input: &Decoded, resolved: &Resolved, caller: &Caller) -> Prechecking {
-        match &self.parts.precheck {
-            Some(f) => f(input.typed(), resolved.clone(), caller.clone()),
-            None => std::future::ready(Ok(Prepared::default())).boxed(),
-        }
-    }
-
-    fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed> {
-        // Decoded anew: the executor owns its input, projections keep theirs. Decoding is pure, so both are equal.
-        let owned: I = match codec::typed(&input.value) {
-            Ok(owned) => owned,
-            Err(error) => {
-                let fault = error.faults.first().map(|f| f.message.clone()).unwrap_or_default();
-                return std::future::ready(Ok(Err(format!("the input no longer decodes: {fault}")))).boxed();
-            }
-        };
-        let running = (self.execute)(owned, resolved, context);
-        let codec = Arc::clone(&self.output);
-        async move { running.await.map(|output| codec::encode(&codec, &output)) }.boxed()
-    }
-
-    fn timeout_ms(&self, input: &Decoded) -> Option<u64> {
-        self.parts.timeout.as_ref().and_then(|f| f(&input.typed::<I>()))
-    }
-
-    fn result_limit(&self, input: &Decoded) -> Option<usize> {
-        self.parts.result_limit.as_ref().and_then(|f| f(&input.typed::<I>()))
-    }
-
-    fn loop_key(&self, input: &Decoded) -> Value {
-        self.parts.loop_key.as_ref().map_or_else(|| input.value.clone(), |f| f(&input.typed::<I>()))
-    }
-
-    fn to_model(&self, input: &Decoded, output: &Value) -> Option<Vec<Content>> {
-        self.parts.to_model.as_ref().map(|f| f(&input.typed::<I>(), output))
-    }
-
-    fn to_user(&self, input: &Decoded, output: &Value) -> Option<UserText> {
-        self.parts.to_user.as_ref().map(|f| f(&input.typed::<I>(), output))
-    }
-
-    fn to_structured(&self, input: &Decoded, output: &Value) -> Value {
-        self.parts.to_structured.as_ref().map_or_else(|| output.clone(), |f| f(&input.typed::<I>(), output))
-    }
-
-    fn anchors(&self, text: &dyn Window) -> Option<Vec<Anchor>> {
-        self.parts.anchors.as_ref().map(|f| f(text))
+        self.draft.build(Codec::of_input::<I>(), Codec::of_output::<O>(), |codec, value| {
+            let typed: I = codec.typed(value)?;
+            Ok(Arc::new(typed))
+        })
     }
 }

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use jsonschema::error::ValidationErrorKind as Kind;
 use portcullis_base::Code;
 use portcullis_secret::marks_sensitive;
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -170,21 +170,32 @@ fn cut(message: &str) -> String {
 
 /// Typed output → checked value; the in-memory value is never seen again.
 pub(crate) fn encode<T: Serialize>(codec: &Codec, output: &T) -> Result<Value, String> {
-    finite::check(output).map_err(|e| format!("the output has no exact JSON form: {e}"))?;
-    let value = serde_json::to_value(output).map_err(|e| format!("the output is not JSON: {e}"))?;
-    match codec.check(&value) {
-        Ok(()) => Ok(value),
-        Err(error) => {
-            let fault = error.faults.first().map(|f| format!("at `{}`: {}", f.path, f.message)).unwrap_or_default();
-            Err(format!("the output does not fit its schema {fault}"))
+    codec.encoded(finite::check(output).map_err(|e| e.to_string()), serde_json::to_value(output))
+}
+
+impl Codec {
+    /// The rest of [`encode`], compiled once and not for each output.
+    fn encoded(&self, finite: Result<(), String>, value: serde_json::Result<Value>) -> Result<Value, String> {
+        finite.map_err(|e| format!("the output has no exact JSON form: {e}"))?;
+        let value = value.map_err(|e| format!("the output is not JSON: {e}"))?;
+        match self.check(&value) {
+            Ok(()) => Ok(value),
+            Err(error) => {
+                let fault = error.faults.first().map(|f| format!("at `{}`: {}", f.path, f.message)).unwrap_or_default();
+                Err(format!("the output does not fit its schema {fault}"))
+            }
         }
     }
 }
 
 fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Value {
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    without_noise(settings.into_generator().into_root_schema_for::<T>())
+}
+
+/// Noise in every request to a model: the dialect is fixed, the type's Rust name says nothing.
+fn without_noise(schema: Schema) -> Value {
+    let mut schema = schema.to_value();
     if let Some(object) = schema.as_object_mut() {
-        // Noise in every request to a model: the dialect is fixed, the type's Rust name says nothing.
         object.remove("$schema");
         object.remove("title");
     }

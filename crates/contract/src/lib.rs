@@ -10,6 +10,7 @@
 
 mod access;
 mod builder;
+mod built;
 mod choice;
 mod codec;
 mod content;

@@ -166,7 +166,7 @@ impl FieldNames {
 }
 
 /// The input as the tool itself decoded it.
-fn own(input: &Decoded) -> Arc<Decoded> {
+fn own(input: &Decoded) -> &Decoded {
     input.typed()
 }
 
@@ -193,20 +193,20 @@ impl ErasedTool for ReshapedTool {
     }
 
     fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition> {
-        self.tool.resolve(&own(input), caller).map_err(|found| self.names.precondition(found))
+        self.tool.resolve(own(input), caller).map_err(|found| self.names.precondition(found))
     }
 
     fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>> {
-        self.tool.plan_access(&own(input), resolved)
+        self.tool.plan_access(own(input), resolved)
     }
 
     fn precheck(&self, input: &Decoded, resolved: &Resolved, caller: &Caller) -> Prechecking {
-        let (checked, names) = (self.tool.precheck(&own(input), resolved, caller), self.names);
+        let (checked, names) = (self.tool.precheck(own(input), resolved, caller), self.names);
         async move { checked.await.map_err(|found| names.precondition(found)) }.boxed()
     }
 
     fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed> {
-        let (running, names) = (self.tool.execute(&own(input), resolved, context), self.names);
+        let (running, names) = (self.tool.execute(own(input), resolved, context), self.names);
         async move {
             running.await.map_err(|mut failure| {
                 failure.message = names.message(&failure.message);
@@ -217,15 +217,15 @@ impl ErasedTool for ReshapedTool {
     }
 
     fn timeout_ms(&self, input: &Decoded) -> Option<u64> {
-        self.tool.timeout_ms(&own(input))
+        self.tool.timeout_ms(own(input))
     }
 
     fn result_limit(&self, input: &Decoded) -> Option<usize> {
-        self.tool.result_limit(&own(input))
+        self.tool.result_limit(own(input))
     }
 
     fn loop_key(&self, input: &Decoded) -> Value {
-        self.tool.loop_key(&own(input))
+        self.tool.loop_key(own(input))
     }
 
     fn to_model(&self, input: &Decoded, output: &Value) -> Option<Vec<Content>> {
@@ -233,11 +233,11 @@ impl ErasedTool for ReshapedTool {
             let document = (self.structured)(&input.value, output);
             return Some(vec![Content::text(serde_json::to_string_pretty(&document).unwrap_or_default())]);
         }
-        self.tool.to_model(&own(input), output)
+        self.tool.to_model(own(input), output)
     }
 
     fn to_user(&self, input: &Decoded, output: &Value) -> Option<UserText> {
-        self.tool.to_user(&own(input), output)
+        self.tool.to_user(own(input), output)
     }
 
     fn to_structured(&self, input: &Decoded, output: &Value) -> Value {

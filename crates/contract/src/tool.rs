@@ -47,8 +47,14 @@ pub(crate) type Prechecking = BoxFuture<'static, Result<Prepared, Precondition>>
 
 impl Decoded {
     /// The typed input.
-    pub(crate) fn typed<T: Send + Sync + 'static>(&self) -> Arc<T> {
+    pub(crate) fn typed<T: 'static>(&self) -> &T {
         // Invariant: a `Decoded` is only ever given back to the tool that made it.
+        self.typed.downcast_ref().expect("an input decoded by this very tool")
+    }
+
+    /// The typed input, to keep.
+    pub(crate) fn shared<T: Send + Sync + 'static>(&self) -> Arc<T> {
+        // Invariant: as above.
         Arc::clone(&self.typed).downcast().expect("an input decoded by this very tool")
     }
 }
