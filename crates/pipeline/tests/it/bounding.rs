@@ -470,7 +470,7 @@ async fn l57_the_quota_holds_and_says_what_to_do() {
             kept += 1;
         } else {
             assert_not_kept(seen, tool);
-            for word in ["200000", "`quota` under `[artifacts]`"] {
+            for word in ["200000", "the quota is raised"] {
                 assert!(seen.summary.contains(word), "{}", seen.summary);
             }
         }

@@ -49,7 +49,7 @@ async fn l57_a_call_that_acts_does_not_start_without_room_for_its_evidence() {
     let seen = observed(&seen);
     assert_eq!((seen.phase.known(), seen.code.known()), (Some(Phase::Bound), Some(Code::RetentionFailed)));
     assert!(seen.retryable, "nothing happened");
-    assert!(seen.summary.contains("not started") && seen.summary.contains("`quota`"), "{}", seen.summary);
+    assert!(seen.summary.contains("not started") && seen.summary.contains("the quota is raised"), "{}", seen.summary);
     assert!(!seen.summary.contains("--artifacts"), "another folder has the same quota");
     assert_eq!(world.effects.count(), 0);
     assert!(!world.types().await.contains(&"tool.invocation.started".to_owned()));
