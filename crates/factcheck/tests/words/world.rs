@@ -3,7 +3,7 @@
 use portcullis_base::{Code, ObservationId, Phase, SideEffects};
 use portcullis_event::Observed;
 use portcullis_event::facts::{Claim, FinalVerdict, Verification, VerificationKind};
-use portcullis_harness::verify::{CallFact, Facts, check, verifications_of};
+use portcullis_factcheck::{CallFact, Facts, check, verifications_of};
 use serde_json::{Value, json};
 
 use crate::fixtures::{effect, observed, untrusted};

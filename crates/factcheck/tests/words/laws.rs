@@ -2,7 +2,7 @@
 
 use portcullis_base::{Code, Phase};
 use portcullis_event::facts::{ClaimVerdict, FinalVerdict};
-use portcullis_harness::verify::{Facts, check};
+use portcullis_factcheck::{Facts, check};
 use proptest::prelude::*;
 
 use crate::world::{Call, claims, edit, facts, file, shell, shell_came_to, verdict};

@@ -3,7 +3,7 @@
 
 use portcullis_base::{Code, Phase};
 use portcullis_event::facts::FinalVerdict::{Contradicted, NoClaims, Stale, Supported, Unsupported};
-use portcullis_harness::verify::check;
+use portcullis_factcheck::check;
 use serde_json::json;
 
 use crate::world::{Call, claims, edit, facts, file, refused, shell, shell_came_to, verdict};

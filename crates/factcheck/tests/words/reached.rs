@@ -3,7 +3,7 @@
 use portcullis_base::{Code, InvocationId, Phase};
 use portcullis_event::facts::FinalVerdict::{self, Contradicted, Supported, Unsupported};
 use portcullis_event::facts::{InvocationResolved, Resolution};
-use portcullis_harness::verify::check;
+use portcullis_factcheck::check;
 use serde_json::json;
 
 use crate::world::{Call, claims, edit, facts, shell, shell_came_to, verdict};
