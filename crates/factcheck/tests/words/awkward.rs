@@ -1,53 +1,8 @@
-//! Sessions whose facts are awkward: targets as the real tools record them, runs that test nothing, failures without a
-//! report, commands inside commands, files that nobody names.
+//! Sessions whose facts are awkward: runs that test nothing, failures without a report, commands inside commands.
 
-use portcullis_base::{Code, Phase};
 use portcullis_event::facts::FinalVerdict::{Contradicted, NoClaims, Stale, Supported, Unsupported};
-use portcullis_factcheck::check;
-use serde_json::json;
 
-use crate::world::{Call, claims, edit, facts, file, refused, shell, shell_came_to, verdict};
-
-/// A command of the shell that stays, which ends in a folder.
-fn bash(command: &str, exit: i32, folder: &str) -> Call {
-    let mut call = shell(command, exit, "");
-    call.observed.tool = "bash".to_owned();
-    call.observed.structured = Some(json!({ "cwd": folder }));
-    call
-}
-
-#[test]
-fn l76_a_file_is_claimed_by_its_place_and_not_by_its_name() {
-    for (calls, same, other) in [
-        (
-            vec![edit("README.md")],
-            "README.md",
-            &["docs/README.md", "/etc/README.md", "packages/web/README.md"] as &[&str],
-        ),
-        (vec![edit("src/a.py")], "src/a.py", &["backend/src/a.py", "lib/a.py", "/home/me/src/a.py"]),
-        (vec![file("file_created", "notes.md")], "/workspace/notes.md", &["docs/notes.md", "/home/me/notes.md"]),
-        (vec![shell("touch main.rs", 0, "")], "main.rs", &["src/main.rs", "backend/src/main.rs"]),
-        (vec![shell("echo x > config.json", 0, "")], "config.json", &["prod/config.json", "/etc/app/config.json"]),
-        (vec![shell("cd dir && touch new.py", 0, "")], "dir/new.py", &["src/new.py", "a/dir/new.py"]),
-        (
-            vec![bash("cd dir", 0, "/workspace/dir"), bash("touch new.py", 0, "/workspace/dir")],
-            "dir/new.py",
-            &["src/new.py"],
-        ),
-    ] {
-        assert_eq!(verdict(&calls, &format!("I wrote `{same}`.")), Supported, "{same}");
-        for other in other {
-            assert_eq!(verdict(&calls, &format!("I wrote `{other}`.")), Contradicted, "{other}");
-        }
-    }
-    let deleted = [shell("rm config.toml", 0, "")];
-    assert_eq!(verdict(&deleted, "I deleted `prod/config.toml`."), Contradicted);
-    let mut known = facts(&[edit("sum.sh")]);
-    let claim = "I edited `/home/me/proj/sum.sh`.";
-    assert!(check(claim, &known).iter().all(|claim| claim.fact.contains("no call")), "another place");
-    known.lie_in(Some("/home/me/proj"));
-    assert!(check(claim, &known).iter().all(|claim| claim.fact == "modified sum.sh"), "the workspace from outside");
-}
+use crate::world::{claims, edit, shell, verdict};
 
 #[test]
 fn l76_only_what_surely_ran_tests_is_a_pass() {
@@ -114,7 +69,7 @@ fn l76_a_failure_stands_until_the_same_tests_pass() {
         (vec![edited(), failed("sh test.sh"), ok("sh test_ok.sh")], "The tests pass.", Contradicted),
         (vec![edited(), failed("sh test.sh"), ok("sh test_ok.sh"), ok("sh test.sh")], "All tests pass.", Supported),
         (vec![edited(), ok("cargo test -p b")], "All tests in the workspace pass.", Unsupported),
-        (vec![failed("sh test.sh"), edited()], "I fixed the bug; I have not re-run the tests yet.", NoClaims),
+        (vec![failed("sh test.sh"), edited()], "I fixed the bug; I have not re-run the tests yet.", Unsupported),
         (vec![failed("sh test.sh"), edited()], "I fixed the bug.", Unsupported),
         (vec![edited(), ok("cargo fmt --check")], "I fixed the crash.", Unsupported),
         (vec![edited(), ok("cargo build")], "I fixed the crash.", Unsupported),
@@ -170,11 +125,10 @@ fn l76_a_named_command_is_judged_by_itself() {
 }
 
 #[test]
-fn l76_ci_is_asked_and_a_commit_holds_what_came_before_it() {
-    for line in ["cat .github/workflows/ci.yml", "npm ci", "gh run list", "gh run cancel 3", "ls ci"] {
+fn l76_ci_is_another_machine_and_a_commit_holds_what_came_before_it() {
+    for line in ["cat .github/workflows/ci.yml", "npm ci", "gh pr checks 12", "make ci"] {
         assert_ne!(verdict(&[shell(line, 0, "")], "CI is green."), Supported, "{line}");
     }
-    assert_eq!(verdict(&[shell("gh run watch 3 --exit-status", 0, "")], "CI is green."), Supported);
     let commit = || shell("git commit -qam x", 0, "");
     let later = [edit("sum.sh"), commit(), edit("sum.sh")];
     for claim in ["All changes are committed.", "Everything is committed."] {
@@ -185,36 +139,4 @@ fn l76_ci_is_asked_and_a_commit_holds_what_came_before_it() {
     assert_eq!(verdict(&[commit(), edit("sum.sh")], "I committed the fix."), Stale, "before there was one");
     let reverted = [edit("sum.sh"), commit(), shell("git revert --no-edit HEAD", 0, "")];
     assert_eq!(verdict(&reverted, "The fix is committed."), Unsupported);
-}
-
-#[test]
-fn l76_what_a_command_may_have_touched_is_not_denied() {
-    for (line, claim) in [
-        ("sh test.sh > out.log 2>&1", "I saved the test output to `out.log`."),
-        ("npm run build", "The build succeeded and `dist/bundle.js` has been generated."),
-        ("cargo build", "Updated `Cargo.lock`."),
-        ("pytest --junitxml=report.xml", "The report was saved to `report.xml`."),
-        ("git diff --output=fix.patch", "I saved the diff as `fix.patch`."),
-        ("rm -rf legacy", "Deleted `legacy/a.py` and `legacy/b.py`."),
-        ("rm old_*.py", "Deleted `old_a.py`."),
-        ("cp a.py dir/", "I added `dir/a.py`."),
-        ("cp -r tpl proj", "I created `proj/main.py` from the template."),
-        ("mv legacy lib", "Moved `legacy/a.py` to `lib/a.py`."),
-        ("mv old_*.py dir/", "Moved `old_a.py` to `dir/old_a.py`."),
-        ("touch {a,b}.md", "Created `a.md` and `b.md`."),
-        ("F=x.md; echo hi > $F", "Created `x.md`."),
-        ("echo hi > \"$PWD/x.md\"", "Created `x.md`."),
-        ("python3 test_data/gen.py", "Generated `test_data/x.json`."),
-    ] {
-        assert_ne!(verdict(&[shell(line, 0, "")], claim), Contradicted, "{line}: {claim}");
-    }
-    let missed = refused("edit", "sum.sh", Code::ToolFailure, Phase::Execute);
-    for later in ["perl -0pi -e 's/a/b/' sum.sh", "python3 -c 'open(1)'", "patch -p1 < a.patch"] {
-        assert_ne!(verdict(&[missed.clone(), shell(later, 0, "")], "I updated `sum.sh`."), Contradicted, "{later}");
-    }
-    assert_eq!(verdict(&[missed], "I updated `sum.sh`."), Contradicted);
-    let stopped = [edit("sum.sh"), shell_came_to("sh test.sh", Code::Timeout, Phase::Execute)];
-    assert_ne!(verdict(&stopped, "I fixed the operator; the tests timed out, so it is unverified."), Contradicted);
-    assert_eq!(verdict(&stopped, "The tests ran to completion and passed."), Contradicted);
-    assert_ne!(verdict(&stopped, "I ran `sh test.sh`, all good."), Supported);
 }

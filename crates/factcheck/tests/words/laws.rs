@@ -34,45 +34,8 @@ fn call() -> impl Strategy<Value = (Made, Call)> {
 
 /// Pieces of answers in any order: marks that do not end, quotes in code, words of the table.
 fn jumble() -> impl Strategy<Value = String> {
-    let piece = proptest::sample::select(vec![
-        "`",
-        "``",
-        "```\n",
-        "\"",
-        "“",
-        "'",
-        "~~",
-        "**",
-        "> ",
-        "- [x] ",
-        "⟦0⟧",
-        "⟦",
-        "created ",
-        "`a.rs` ",
-        "ran ",
-        "tests ",
-        "pass",
-        ", ",
-        " and ",
-        "not ",
-        "if ",
-        "✅",
-        "é",
-        "\n",
-        ". ",
-        "a/b.rs ",
-        "./",
-        "renamed ",
-        " to ",
-        ": ",
-        "| ",
-        "3/5 ",
-        "fixed ",
-        "no longer fails ",
-        "`cargo test` ",
-        "(",
-        ")",
-    ]);
+    let pieces = "`|``|```\n|\"|“|'|~~|**|> |- [x] |⟦0⟧|⟦|created |`a.rs` |ran |tests |pass|, | and |not |if |✅|é|\n|. |a/b.rs |./|renamed | to |: |3/5 |fixed |no longer fails |`cargo test` |(|)";
+    let piece = proptest::sample::select(pieces.split('|').collect::<Vec<_>>());
     proptest::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
 }
 
@@ -126,9 +89,9 @@ proptest! {
         let calls: Vec<Call> = calls.into_iter().map(|(_, call)| call).collect();
         let facts: Facts = facts(&calls);
         let before = format!("{facts:?}");
-        let first = check(&format!("{lie}{answer}"), &facts);
+        let first = check(&format!("{lie}{answer}"), &[], &facts);
         prop_assert_eq!(format!("{facts:?}"), before);
-        prop_assert_eq!(check(&format!("{lie}{answer}"), &facts), first, "the same words, the same verdicts");
+        prop_assert_eq!(check(&format!("{lie}{answer}"), &[], &facts), first, "the same words, the same verdicts");
     }
 
     #[test]

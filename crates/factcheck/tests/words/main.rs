@@ -1,15 +1,13 @@
 //! Whether the words of an answer hold.
 
 mod awkward;
-mod denials;
-mod fixtures;
+mod files;
+mod histories;
+mod honest;
+mod judged;
 mod laws;
-mod liars;
 mod lies;
-mod praise;
 mod reached;
 mod runs;
-mod told;
 mod verifications;
-mod wordings;
 mod world;

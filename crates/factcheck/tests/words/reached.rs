@@ -4,17 +4,8 @@ use portcullis_base::{Code, InvocationId, Phase};
 use portcullis_event::facts::FinalVerdict::{self, Contradicted, Supported, Unsupported};
 use portcullis_event::facts::{InvocationResolved, Resolution};
 use portcullis_factcheck::check;
-use serde_json::json;
 
-use crate::world::{Call, claims, edit, facts, shell, shell_came_to, verdict};
-
-/// A command of the shell that stays, which ends in a folder.
-fn bash(command: &str, exit: i32, folder: &str) -> Call {
-    let mut call = shell(command, exit, "");
-    call.observed.tool = "bash".to_owned();
-    call.observed.structured = Some(json!({ "cwd": folder }));
-    call
-}
+use crate::world::{Call, bash, claims, edit, facts, shell, shell_came_to, verdict};
 
 #[test]
 fn l76_a_test_that_may_not_have_been_reached_did_not_fail() {
@@ -92,12 +83,6 @@ fn l76_only_what_surely_ran_is_said_to_have_run() {
     ] {
         assert_eq!(verdict(&[shell(line, exit, "")], claim), Supported, "{line}: {claim}");
     }
-    let search = [shell("grep -rn nothing .", 1, "")];
-    assert_eq!(
-        verdict(&search, "I ran `grep -rn nothing .`, all good: there is none."),
-        Supported,
-        "no match is no failure"
-    );
     let twice = [shell("./deploy.sh", 0, ""), shell("cd nope && ./deploy.sh", 1, "")];
     assert_eq!(verdict(&twice, "I ran `./deploy.sh`."), Supported, "the first time");
 }
@@ -138,7 +123,7 @@ fn l76_a_command_of_unknown_outcome_ran_only_if_a_person_says_so() {
             let invocation_id = InvocationId::from_u128(11);
             facts.resolved(&InvocationResolved { invocation_id, resolution, by: "me".to_owned(), note: None });
         }
-        FinalVerdict::of(&check(answer, &facts))
+        FinalVerdict::of(&check(answer, &[], &facts))
     };
     for (calls, ran, well) in [
         (&lost, "I ran `./deploy.sh prod`.", "I successfully ran `./deploy.sh prod`."),

@@ -4,8 +4,7 @@ use portcullis_base::{Code, Phase};
 use portcullis_event::facts::VerificationKind::{Build, Lint, Service, Tests};
 use portcullis_event::facts::VerificationVerdict::{Failed, Inconclusive, NotRun, Passed};
 
-use crate::fixtures::observed;
-use crate::world::{Call, shell, shell_came_to, verified};
+use crate::world::{Call, observed, shell, shell_came_to, verified};
 
 #[test]
 fn l76_a_verification_is_made_of_exit_code_and_report() {

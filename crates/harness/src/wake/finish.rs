@@ -8,7 +8,7 @@ use portcullis_event::facts::{
     Priority, SpanCompleted, SpanResult, StatusIdle, StatusRescheduled, StopReason, WakeQueued, retry_key,
 };
 use portcullis_event::{Body, Event};
-use portcullis_factcheck::check_with;
+use portcullis_factcheck::check;
 use portcullis_model::{Call, Stop};
 use portcullis_pipeline::Halt;
 
@@ -171,7 +171,7 @@ impl Wake<'_> {
 
     /// Compares what the answer claims with what happened (tool-contract §24). The words are never changed.
     fn check(&self, text: &str, claims: &[String]) -> FinalChecked {
-        let claims = check_with(text, claims, &self.context.facts);
+        let claims = check(text, claims, &self.context.facts);
         let message_id = self.context.newest.as_ref().map(|newest| newest.message_id);
         FinalChecked {
             message_id: message_id.unwrap_or(portcullis_base::MessageId::from_u128(0)),
