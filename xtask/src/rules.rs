@@ -12,6 +12,7 @@ pub const LINES: &[(&str, u8)] = &[
     ("policy", 4),
     ("sandbox", 4),
     ("store-testkit", 5),
+    ("factcheck", 5),
     ("pipeline", 5),
     ("model", 5),
     ("agent", 6),

@@ -309,6 +309,12 @@ pub(super) fn script_of<'w>(program: &str, words: &'w [String]) -> Option<(usize
     Some((at, module.map_or(word.as_str(), |module| module.split('.').next().unwrap_or(module))))
 }
 
+/// The same of an interpreter or a shell that is known.
+#[must_use]
+pub fn interpreted<'w>(program: &str, words: &'w [String]) -> Option<(usize, &'w str)> {
+    script_of(program, words).filter(|_| is_shell(program) || is_interpreter(program))
+}
+
 /// Letters after which an interpreter takes a program as a word.
 const fn inline_letters(family: &str) -> &'static str {
     match family.as_bytes() {

@@ -1,6 +1,7 @@
 //! Command lines: what a line runs, in which forms, and whether it only reads (tool-contract 13.3, agent-runtime 8.7).
 //!
-//! Owns: the parser's verdict on a line ([`analyse`], [`steps`], [`leaves`]), the forms that a rule is compared with
+//! Owns: the parser's verdict on a line ([`analyse`], [`steps`], [`leaves`]), what a line
+//! ran and came to ([`ran`], [`changes`], [`check_of`], [`OutputReport`]), the forms that a rule is compared with
 //! ([`forms`], [`unwrapped`]), and the read-only hand's plan of a line ([`read_only`], [`ReadPlan`]).
 //! Knows nothing of: rules, tools, execution.
 //!
@@ -10,8 +11,13 @@
 mod analyse;
 mod analysis;
 mod builtin;
+mod changes;
+mod check_options;
+mod check_report;
+mod checks;
 mod cut;
 mod database;
+mod ends;
 mod fed;
 mod find;
 mod folders;
@@ -25,6 +31,7 @@ mod line;
 mod linked;
 mod made_files;
 pub mod marks;
+mod meant;
 mod names;
 pub mod options;
 mod parse;
@@ -32,6 +39,7 @@ pub mod path_text;
 mod plain_programs;
 mod plan;
 mod program_variables;
+mod ran;
 mod raw_word;
 mod replaced;
 mod runners;
@@ -51,22 +59,29 @@ mod word;
 
 pub use analyse::{analyse, forms, forms_of_line, unwrapped};
 pub use analysis::{Analysis, RedirectedFile};
+pub use changes::{CommandChanges, FileChangeKind, FileChanges, changes};
+pub use check_report::OutputReport;
+pub use checks::{CheckCommand, check_of};
+pub use ends::{LineEnd, StepEnd};
 pub use folders::Folder;
+pub use hidden::interpreted;
 pub use leaves::leaves;
 pub use line::read_only;
 pub use linked::PlacedCommand;
 pub use marks::hides_program;
+pub use meant::{is_meant, normal};
 pub use names::whole_name;
 pub use path_text::may_hold_secrets;
 pub use plain_programs::{ProgramReads, is_known, reads};
 pub use plan::{
     Arg, Builtin, Joiner, NamedPlace, NotReadOnly, PIPELINES_MAX, Pipeline, ReadPlan, Redirection, STAGES_MAX, Stage,
 };
+pub use ran::{RanCommand, is_open, joined, ran};
 pub use screen::{LINE_MAX, deceptive, is_look_alike};
 pub use shell::is_shell;
 pub use stage::lines_printed;
 pub use steps::{Joined, Step, steps};
 pub use table::program_names;
 pub use texts::{may_hold_command, pieces};
-pub use unwrap::{base, is_assignment, may_be_line};
+pub use unwrap::{base, is_assignment, may_be_line, peeled};
 pub use word::{GlobPattern, Word};

@@ -126,6 +126,35 @@ pub fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
+/// Wrappers that surely run their command, once and at once, and end as it ends.
+const SURE: [&str; 15] = [
+    "env", "genv", "sudo", "doas", "timeout", "gtimeout", "nice", "gnice", "ionice", "stdbuf", "nohup", "setsid",
+    "command", "exec", "time",
+];
+
+/// Layers of sure wrappers that are taken off.
+const SURE_MAX: usize = 8;
+
+/// The words of the command that `argv` surely runs and ends as, without the wrappers around it. `xargs`, `eval` and
+/// `watch` may run theirs often, later or not at all, and stay.
+#[must_use]
+pub fn peeled(argv: &[String]) -> &[String] {
+    let once = |argv: &'_ [String]| -> Option<usize> {
+        let (name, words) = argv.split_first().map(|(program, words)| (base(program), words))?;
+        let wrapper = WRAPPERS.iter().find(|wrapper| SURE.contains(&name) && wrapper.names.contains(&name))?;
+        let splits = name.ends_with("env") && words.iter().any(|word| is_split_string(word));
+        let looks = name == "command" && words.first().is_some_and(|word| matches!(word.as_str(), "-v" | "-V"));
+        let rest = wrapper.rest(words).filter(|rest| !rest.is_empty() && !splits && !looks)?;
+        Some(argv.len() - rest.len())
+    };
+    let mut words = argv;
+    for _ in 0..SURE_MAX {
+        let Some(own) = once(words) else { break };
+        words = &words[own..];
+    }
+    words
+}
+
 /// Whether `program` may run what its words name.
 pub(super) fn wraps(program: &str) -> bool {
     let name = base(program);

@@ -1,6 +1,6 @@
-//! One wake of a session: what the model is shown, what it wants, what became of it, and whether its words hold.
+//! One wake of a session: what the model is shown, what it wants, and what became of it.
 //!
-//! Owns: the context, the model loop, the directive, failures and retries, the fact-check, the worker.
+//! Owns: the context, the model loop, the directive, failures and retries, the worker.
 //! Knows nothing of: which tools exist, how a model is spoken to, transports.
 
 pub mod context;
@@ -8,7 +8,6 @@ pub mod directive;
 mod live_event;
 mod redrive;
 mod settings;
-pub mod verify;
 mod wake;
 mod worker;
 

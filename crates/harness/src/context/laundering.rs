@@ -1,7 +1,7 @@
 //! L67: whatever a file, a folder, a tool or a note is named, it stays inside the line that names it.
 
 use portcullis_base::{
-    Code, Digest, EventId, FileFact, Phase, QueuedWakeId, SessionId, SideEffects, Timestamp, WakeId,
+    Code, Digest, EventId, FileFact, Phase, QueuedWakeId, SessionId, SideEffect, SideEffects, Timestamp, WakeId,
 };
 use portcullis_event::facts::{Block, Priority, WakeQueued};
 use portcullis_event::{Observed, State};
@@ -67,7 +67,13 @@ fn lines_are_ours(text: &str, ours: &[&str]) -> Result<(), TestCaseError> {
 
 fn seen(tool: &str, path: &str, code: Code) -> Observed {
     let mut seen = fixtures::observed(tool, code, Phase::Execute);
-    seen.side_effects = SideEffects::occurred(vec![fixtures::effect("file_modified", path)]);
+    seen.side_effects = SideEffects::occurred(vec![SideEffect {
+        kind: "file_modified".to_owned(),
+        target: path.to_owned(),
+        before: None,
+        after: None,
+        reversible: true,
+    }]);
     seen.files = vec![FileFact::Delivered {
         path: path.to_owned(),
         sha256: Digest::of(b"x"),

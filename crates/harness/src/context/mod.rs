@@ -25,12 +25,12 @@ use portcullis_base::{Digest, EventId, MessageId};
 use portcullis_event::Observed;
 use portcullis_event::facts::{Verification, VerificationKind, WakeQueued};
 use portcullis_event::fold::Input;
+use portcullis_factcheck::{CallFact, Facts, verifications_of};
 use portcullis_model::{AnswerPart, Call, Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
 use portcullis_pipeline::InContext;
 use serde::{Deserialize, Serialize};
 
 use crate::directive;
-use crate::verify::{CallFact, verifications_of};
 
 pub(crate) use budget::{BudgetInput, FALLBACK, budget, room_of, tokens};
 pub use budget::{
@@ -142,7 +142,7 @@ pub(crate) struct Context {
     pub(crate) turns: Vec<TurnMark>,
     /// Pages of files that stand in it.
     pub(crate) pages: InContext,
-    pub(crate) facts: crate::verify::Facts,
+    pub(crate) facts: Facts,
     /// What has been done so far, for a summary.
     pub(crate) digested: WorkDigest,
 }
@@ -177,7 +177,7 @@ impl Context {
             system: None,
             turns: Vec::new(),
             pages: InContext::default(),
-            facts: crate::verify::Facts::default(),
+            facts: Facts::default(),
             digested: WorkDigest::default(),
         }
     }

@@ -82,7 +82,7 @@ fn blocks(reply: &str, fenced: impl Fn(usize) -> bool) -> Vec<Block<'_>> {
 
 /// Byte ranges of the code fences, their own lines included. One that swallows the end of the reply without ending is
 /// more likely a slip than an example, and is none.
-pub(crate) fn fences(reply: &str) -> Vec<std::ops::Range<usize>> {
+fn fences(reply: &str) -> Vec<std::ops::Range<usize>> {
     let mut fences = Vec::new();
     let mut open: Option<(usize, char, usize)> = None;
     let mut at = 0;

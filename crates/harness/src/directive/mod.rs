@@ -9,7 +9,6 @@ mod terminal;
 use portcullis_event::facts::{LearningKind, LoopOutcome, Priority};
 use serde_json::{Map, Value, json};
 
-pub(crate) use block::fences;
 pub use block::read;
 pub(crate) use terminal::called;
 pub use terminal::{TOOL, terminal_tool};

@@ -8,6 +8,7 @@ use portcullis_event::facts::{
     Priority, SpanCompleted, SpanResult, StatusIdle, StatusRescheduled, StopReason, WakeQueued, retry_key,
 };
 use portcullis_event::{Body, Event};
+use portcullis_factcheck::check;
 use portcullis_model::{Call, Stop};
 use portcullis_pipeline::Halt;
 
@@ -15,7 +16,6 @@ use super::{Wake, WakeEnd, WakeStop};
 use crate::context::NewestAnswer;
 use crate::directive::{self, After, Directive, Learning};
 use crate::live_event::LiveEvent;
-use crate::verify;
 
 /// An answer of the model that is in the log.
 struct RecordedAnswer {
@@ -171,7 +171,7 @@ impl Wake<'_> {
 
     /// Compares what the answer claims with what happened (tool-contract §24). The words are never changed.
     fn check(&self, text: &str, claims: &[String]) -> FinalChecked {
-        let claims = verify::check_with(text, claims, &self.context.facts);
+        let claims = check(text, claims, &self.context.facts);
         let message_id = self.context.newest.as_ref().map(|newest| newest.message_id);
         FinalChecked {
             message_id: message_id.unwrap_or(portcullis_base::MessageId::from_u128(0)),

@@ -1,7 +1,7 @@
 //! Observations to make facts from.
 
 use portcullis_base::{
-    Code, IntentId, InvocationId, MenuId, ObservationId, Phase, Recovery, SideEffect, SideEffects, Trust, TurnId,
+    Code, IntentId, InvocationId, MenuId, ObservationId, Phase, Recovery, SideEffects, Trust, TurnId,
 };
 use portcullis_event::{ContentFormat, ContentPart, Observed};
 
@@ -62,8 +62,4 @@ pub fn untrusted(source: &str, text: &str) -> ContentPart {
         text: Some(text.to_owned()),
         artifact: None,
     }
-}
-
-pub fn effect(kind: &str, target: &str) -> SideEffect {
-    SideEffect { kind: kind.to_owned(), target: target.to_owned(), before: None, after: None, reversible: true }
 }
