@@ -26,6 +26,7 @@ mod linked;
 mod made_files;
 pub mod marks;
 mod names;
+mod option_reader;
 pub mod options;
 mod parse;
 pub mod path_text;
