@@ -6,6 +6,7 @@ use super::marks::{self, OpenExtent};
 use super::parse::parse;
 use super::plain_programs::ProgramReads;
 use super::raw_word::{holds_index, openness, shown, unquoted};
+use super::setters::{self, SetVariable};
 use super::unwrap::{self, Inner};
 use super::vars::Vars;
 use super::word::{self, Word};
@@ -379,9 +380,7 @@ impl Walk {
                     self.word(value, depth);
                 }
                 let values = clause.values.as_ref().map(|all| all.iter().map(|value| value.value.as_str()));
-                if clause.variable_name == "PATH" {
-                    self.hidden("programs are looked for in other folders");
-                }
+                self.sets(&setters::by_loop(&clause.variable_name, values.clone()));
                 self.vars.each(&clause.variable_name, values);
                 let moves = folders::compound_moves(compound);
                 self.looped(moves, |walk| walk.list(&clause.body.list, depth));
@@ -448,6 +447,7 @@ impl Walk {
         suffix.for_each(|item| self.item(item, &mut argv, depth));
         let substitutes = std::mem::replace(&mut self.substitutes, around);
         self.vars.command(&argv);
+        self.sets(&setters::by_command(&argv));
         self.course.cdpath |= argv.iter().any(|word| word.starts_with("CDPATH"));
         let folder = self.course.here();
         self.course.run(simple);
@@ -484,8 +484,11 @@ impl Walk {
                 {
                     self.hidden("the index of an array is evaluated");
                 }
-                if matches!(assignment.value, AssignmentValue::Array(_)) {
+                if let AssignmentValue::Array(items) = &assignment.value {
                     self.opaque("an array is assigned");
+                    for index in items.iter().filter_map(|(index, _)| index.as_ref()) {
+                        self.vars.evaluate(&index.value);
+                    }
                     self.substituted(&word.value, depth);
                     argv.push(marks::mark(word.value.clone(), OpenExtent::One));
                 } else {
@@ -530,7 +533,15 @@ impl Walk {
         }
     }
 
+    /// Notes variables that are set without an assignment.
+    fn sets(&mut self, variables: &[SetVariable]) {
+        if variables.iter().any(SetVariable::may_run) {
+            self.hidden("a variable whose value may be run is set");
+        }
+    }
+
     fn expanded(&mut self, raw: &str) {
+        self.sets(&setters::by_expansion(raw));
         if self.vars.expand(raw) {
             self.hidden("the text of a variable is expanded once more");
         }

@@ -210,11 +210,6 @@ pub(super) fn hidden(name: &str, words: &[String]) -> Option<&'static str> {
         {
             Some(AS_VARIABLE)
         }
-        "read" | "mapfile" | "readarray" | "getopts" | "printf" | "unset" | "declare" | "typeset" | "local"
-            if program_variables::places_programs(words) =>
-        {
-            Some(AS_VARIABLE)
-        }
         "make" | "gmake" | "bmake" | "pmake" => program_variables::makes(words),
         "crontab" => (!words.iter().any(|word| word == "-l")).then_some("a table of commands is installed"),
         "ssh" | "autossh" | "scp" | "mosh" | "sshfs" | "rsync" => connects(name, words),

@@ -39,6 +39,7 @@ mod runners;
 mod screen;
 mod scripts;
 mod sed;
+mod setters;
 mod shell;
 mod stage;
 mod started_in;

@@ -25,16 +25,35 @@ fn is_line(value: &str) -> bool {
     acts || (!flags && words.skip(1).any(|word| !word.starts_with('-')))
 }
 
+/// Whether a program runs a variable of this name as it is, whatever its value.
+fn is_command(name: &str) -> bool {
+    let ends = [
+        "PAGER",
+        "EDITOR",
+        "VISUAL",
+        "BROWSER",
+        "_COMMAND",
+        "ASKPASS",
+        "_RSH",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "_RUNNER",
+        "_WRAPPER",
+    ];
+    ends.iter().any(|end| name.ends_with(end))
+        || matches!(name, "GIT_SSH" | "GIT_EXTERNAL_DIFF" | "TAR_OPTIONS" | "MANOPT" | "RUSTC" | "RUSTDOC")
+}
+
+/// Whether some value of this variable makes a program run something.
+pub(super) fn value_is_run(name: &str) -> bool {
+    name != "IFS" && !names_a_person(name) && (is_command(name) || loads_code(name).is_some() || is_program(name))
+}
+
 /// `NAME=value` where the value is run by whatever looks at the variable.
 pub(super) fn runs_variable(word: &str) -> bool {
     let Some((name, value)) = marks::bare(word).split_once('=') else { return false };
     let name = name.trim_end_matches('+');
-    let ends = ["PAGER", "EDITOR", "VISUAL", "BROWSER", "_COMMAND", "ASKPASS", "_RSH", "LESSOPEN", "LESSCLOSE"];
-    let runs = ["_RUNNER", "_WRAPPER"].iter().any(|end| name.ends_with(end));
-    if runs
-        || ends.iter().any(|end| name.ends_with(end))
-        || matches!(name, "GIT_SSH" | "GIT_EXTERNAL_DIFF" | "TAR_OPTIONS" | "MANOPT" | "RUSTC" | "RUSTDOC")
-    {
+    if is_command(name) {
         return !is_harmless(value);
     }
     let expands = value.contains(['$', '`']);
@@ -45,7 +64,7 @@ pub(super) fn runs_variable(word: &str) -> bool {
         "NODE_OPTIONS" => ["data:", "import", "require", "loader"].iter().any(|part| value.contains(part)),
         "PERL5OPT" | "RUBYOPT" => value.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_:./ =".contains(c)),
         "PERL5DB" | "GIT_CONFIG_PARAMETERS" | "GIT_CONFIG_COUNT" | "PYTHONINSPECT" => true,
-        "PATH" => !value.split(':').all(is_trusted_folder),
+        "PATH" | "GIT_EXEC_PATH" | "COMPILER_PATH" | "GCC_EXEC_PREFIX" => !value.split(':').all(is_trusted_folder),
         "IFS" => false,
         _ => {
             let starts = ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "BASH_FUNC_", "CARGO_ALIAS_"];
@@ -119,11 +138,6 @@ fn is_trusted_folder(folder: &str) -> bool {
     }
     let whole = format!("{folder}/");
     folder.starts_with('/') && !folder.contains('$') && !WRITABLE.iter().any(|place| whole.starts_with(place))
-}
-
-/// Whether the words of a builtin change `PATH` without an assignment: `read PATH`, `printf -v PATH`, `unset PATH`.
-pub(super) fn places_programs(words: &[String]) -> bool {
-    words.iter().any(|word| matches!(word.as_str(), "PATH" | "-vPATH") || word.ends_with("=PATH"))
 }
 
 /// Why the words of make do not tell what it runs, if so.
