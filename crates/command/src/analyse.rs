@@ -2,6 +2,7 @@
 
 use super::analysis::{Analysis, RedirectedFile};
 use super::folders::{self, Folder, FolderAfter};
+use super::made_files::{LineCommands, MadeFiles};
 use super::marks::{self, OpenExtent};
 use super::parse::parse;
 use super::plain_programs::ProgramReads;
@@ -11,7 +12,8 @@ use super::unwrap::{self, Inner};
 use super::vars::Vars;
 use super::word::{self, Word};
 use super::{
-    builtin, fed, hidden, inline, input_runners, made_files, names, plain_programs, replaced, screen, stage, started_in,
+    builtin, fed, hidden, inline, input_runners, names, plain_programs, program_variables, replaced, screen, stage,
+    started_in,
 };
 use brush_parser::ast::{
     AndOr, AndOrList, AssignmentName, AssignmentValue, CaseItemPostAction, Command, CommandPrefixOrSuffixItem as Item,
@@ -132,6 +134,10 @@ struct Walk {
     printed: Vec<String>,
     /// Those of them that what is walked may read.
     given: Vec<String>,
+    /// Commands that read one of them.
+    readers: Vec<Vec<String>>,
+    /// Variables that are set without an assignment, each as one.
+    assigned: Vec<Vec<String>>,
 }
 
 impl Walk {
@@ -158,16 +164,20 @@ impl Walk {
     /// Whether the line runs a program that it makes itself.
     fn runs_what_it_makes(&mut self) {
         let inner = || self.inner.iter().flat_map(|one| &one.redirections);
-        let written = self.found.redirections.iter().chain(inner()).filter(|file| file.writes);
+        let redirected = self.found.redirections.iter().chain(inner()).collect();
         let forms = self.forms.iter().map(|(form, _)| form);
-        let commands: Vec<Vec<String>> = self.found.commands.iter().chain(forms).cloned().collect();
-        let made = made_files::MadeFiles::of(&commands, written.map(|file| file.path.as_str()));
+        let commands: Vec<Vec<String>> =
+            self.found.commands.iter().chain(forms).chain(&self.assigned).cloned().collect();
+        let made = MadeFiles::of(LineCommands { commands: &commands, given: &self.readers, redirected });
         let is_run = made.is_run(&commands);
         // What the line writes to a file is read by a command that names the file.
         let readers: Vec<Vec<String>> =
             self.found.commands.iter().filter(|argv| made.is_named(argv)).cloned().collect();
         if is_run {
             self.hidden("a program is run that the line itself may make");
+        }
+        if program_variables::make_expands(&commands) {
+            self.hidden("make runs what a variable holds");
         }
         let texts = std::mem::take(&mut self.printed);
         readers.iter().for_each(|argv| self.reads(argv, &texts));
@@ -460,6 +470,9 @@ impl Walk {
         self.printed.extend(texts.iter().cloned().chain(fed::printed(&argv)));
         texts.extend_from_slice(&self.given);
         self.reads(&argv, &texts);
+        if !texts.is_empty() {
+            self.readers.push(argv.clone());
+        }
         if fed && std::iter::once(argv.clone()).chain(forms(&argv)).any(|form| inline::runs_what_it_is_fed(&form)) {
             self.hidden("a program takes its commands from its input");
         }
@@ -538,6 +551,7 @@ impl Walk {
         if variables.iter().any(SetVariable::may_run) {
             self.hidden("a variable whose value may be run is set");
         }
+        self.assigned.extend(variables.iter().filter_map(SetVariable::as_assignment).map(|word| vec![word]));
     }
 
     fn expanded(&mut self, raw: &str) {
@@ -638,6 +652,8 @@ impl Walk {
                     self.evaluates |= inside.evaluates;
                     self.vars = inside.vars;
                     self.printed.extend(inside.printed);
+                    self.readers.extend(inside.readers);
+                    self.assigned.extend(inside.assigned);
                     self.forms.extend(inside.found.commands.iter().cloned().zip(inside.found.folders.iter().cloned()));
                     self.forms.extend(inside.forms);
                     self.inner.extend(inside.inner);

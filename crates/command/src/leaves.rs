@@ -159,7 +159,10 @@ impl RunningShell {
         let argv: Vec<String> = words.iter().map(read).collect();
         self.vars.command(&argv);
         setters::by_command(&argv).iter().for_each(|set| self.found(set_by(set)));
-        let words: Vec<Option<String>> = words[program..].iter().map(|raw| literal(raw)).collect();
+        // Of an assignment that is not literal its name is.
+        let name = |raw: &str| literal(raw.split_once('=')?.0).map(|name| name + "=");
+        let words: Vec<Option<String>> =
+            words[program..].iter().map(|raw| literal(raw).or_else(|| name(raw))).collect();
         self.found(argv_leaves(&words));
         self.found(evaluates(&argv[program..]));
         // A program opens its files in a process of its own.
@@ -457,6 +460,7 @@ mod tests {
             "cargo test 2>&1 | tail -5",
             "cd src && make && ./a.out",
             "export FOO=bar RUST_LOG=debug",
+            "export FOO=$bar BAZ=\"$(date)\"",
             "x=1; echo $x",
             "for f in *.rs; do wc -l \"$f\"; done",
             "while read -r line; do echo \"$line\"; done < file",

@@ -5,6 +5,7 @@ use portcullis_base::loads_code;
 use super::inline::{AS_OPTION, is_harmless};
 use super::marks;
 use super::shell::is_input;
+use super::unwrap::{base, is_assignment};
 
 /// Variables of `make` that its own rules run. Others run only where a makefile says so.
 const PROGRAMS: &str = "CC CXX CPP LD AR AS FC F77 NM RM LEX YACC LINT M2C PC CO GET TANGLE WEAVE CTANGLE CWEAVE TEX \
@@ -80,7 +81,7 @@ pub(super) fn runs_variable(word: &str) -> bool {
 }
 
 /// Who wrote a commit, and when.
-fn names_a_person(name: &str) -> bool {
+pub(super) fn names_a_person(name: &str) -> bool {
     name.starts_with("GIT_AUTHOR_") || name.starts_with("GIT_COMMITTER_")
 }
 
@@ -123,7 +124,7 @@ const INSTALLED: &[&str] = &[
 ];
 
 /// Whether a folder of `PATH` holds installed programs alone. In any other one a name may be a link to any program.
-fn is_trusted_folder(folder: &str) -> bool {
+pub(super) fn is_trusted_folder(folder: &str) -> bool {
     let named = |folder: &str| folder.strip_prefix('$').map(|rest| rest.replace(['{', '}'], ""));
     if folder.contains("..") || folder.contains(['`', '(', '*', '?']) {
         return false;
@@ -160,6 +161,20 @@ pub(super) fn makes(words: &[String]) -> Option<&'static str> {
         shell || name.ends_with('!') || acts || (runs && is_line(value))
     };
     words.iter().any(variable).then_some(AS_OPTION)
+}
+
+/// Whether make finds a text among the variables of a line that it would run or expand: `LDLIBS='; x' make`. Its own rules
+/// use any of them.
+pub(super) fn make_expands(commands: &[Vec<String>]) -> bool {
+    let is_make = |word: &String| matches!(base(marks::bare(word)), "make" | "gmake" | "bmake" | "pmake");
+    let acts = |word: &String| {
+        let value = word.split_once('=').filter(|_| is_assignment(word) && marks::of(word).is_none());
+        value.is_some_and(|(_, value)| {
+            value.contains([';', '|', '`', '\n']) || value.contains("$(") || value.contains("${")
+        })
+    };
+    let makes = |argv: &Vec<String>| argv.iter().find(|word| !is_assignment(word)).is_some_and(is_make);
+    commands.iter().any(makes) && commands.iter().flatten().any(acts)
 }
 
 /// Whether make's own rules run a variable: `CC`, `LINK.c`, `COMPILE.cc`.

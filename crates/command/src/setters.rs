@@ -20,6 +20,11 @@ impl SetVariable {
         Self { name: marks::of(word).is_none().then(|| name.to_owned()), value: None }
     }
 
+    /// The same as an assignment.
+    pub(super) fn as_assignment(&self) -> Option<String> {
+        Some(format!("{}={}", self.name.as_ref()?, self.value.as_ref()?))
+    }
+
     /// Whether some program may run what it is set to.
     pub(super) fn may_run(&self) -> bool {
         let Some(name) = &self.name else { return true };
