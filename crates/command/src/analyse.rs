@@ -620,6 +620,9 @@ impl Walk {
         } else if let Some(why) = why {
             self.opaque(why);
         }
+        if hidden::script_is_input(argv, folder) {
+            self.hidden("what is run comes from the input");
+        }
         let mut inner = unwrap::inner(argv);
         inner.extend(names::other(argv).map(Inner::Argv));
         if argv.len() > unwrap::WORDS_MAX && unwrap::wraps(&argv[0]) {

@@ -1,9 +1,10 @@
 //! Commands whose words do not say what they do: interpreters, shells that read their input, builtins that redefine.
 
 use super::file_options::AwkWords;
+use super::folders::Folder;
 use super::shell::{self, is_input, is_shell};
 use super::unwrap::{base, is_assignment};
-use super::{builtin, database, inline, input_runners, marks};
+use super::{builtin, database, inline, input_runners, marks, scripts};
 
 /// Interpreters that take a program as a word or from their input.
 const INTERPRETERS: &[&str] = &[
@@ -361,6 +362,13 @@ pub(super) fn hides(argv: &[String]) -> bool {
         }
         _ => true,
     }
+}
+
+/// Whether the script of a command is its input by the folder that it runs in: `cd /dev; sh stdin`.
+pub(super) fn script_is_input(argv: &[String], folder: &Folder) -> bool {
+    let Some((program, words)) = argv.split_first() else { return false };
+    let scripts = scripts::of(program, words);
+    scripts.is_some_and(|scripts| scripts.named().any(|word| shell::is_input_in(folder, word)))
 }
 
 /// Whether a program of awk may start another one, or is neither in the words nor in a file that they name.

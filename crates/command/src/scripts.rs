@@ -91,7 +91,7 @@ impl Scripts<'_> {
         self.named().filter(|_| self.compiles)
     }
 
-    fn named(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn named(&self) -> impl Iterator<Item = &str> {
         self.named.iter().map(|named| marks::bare(named))
     }
 
