@@ -67,7 +67,8 @@ impl<'l> MadeFiles<'l> {
                 let verb = || words.iter().any(|word| matches!(word.as_str(), "apply" | "am"));
                 name == "patch" || (name == "git" && verb())
             };
-            let given = || line.given.contains(argv) || read.iter().any(|file| made.is_named(&[file.path.clone()]));
+            let given =
+                || line.given.contains(argv) || read.iter().any(|file| made.is_named(std::slice::from_ref(&file.path)));
             named(argv).is_some_and(patch) && (given() || made.is_named(argv))
         };
         let compiles =

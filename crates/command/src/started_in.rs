@@ -182,10 +182,10 @@ fn entered(name: &str, words: &[String], letter: char, folder: &Folder) -> Folde
             // `env -S '-C folder program'`; a home or another root.
             ReadWord::Letter('S', _) if name != "sudo" => return Folder::Unknown,
             ReadWord::Letter('i' | 'R', _) if name == "sudo" => return Folder::Unknown,
-            ReadWord::Long(long, _) | ReadWord::Abbreviated(long, _) => {
-                if MOVING.iter().any(|known| known.starts_with(long)) {
-                    return Folder::Unknown;
-                }
+            ReadWord::Long(long, _) | ReadWord::Abbreviated(long, _)
+                if MOVING.iter().any(|known| known.starts_with(long)) =>
+            {
+                return Folder::Unknown;
             }
             _ => {}
         }
