@@ -18,7 +18,10 @@ pub fn analyse(line: &str) -> Analysis {
     walk.replaces_its_folders();
     let Walk { mut found, inner, evaluates, vars, course, .. } = walk;
     found.unsettled = course.is_unsettled();
-    found.hides |= (evaluates && holds_index(line)) || vars.hide();
+    if (evaluates && holds_index(line)) || vars.hide() {
+        found.hides = true;
+        found.opaque.push("what a variable holds is evaluated".to_owned());
+    }
     // Files named by what a wrapper runs count; its commands are looked at by rules that forbid alone.
     for one in inner {
         found

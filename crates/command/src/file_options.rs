@@ -107,7 +107,7 @@ pub(super) fn named<'w>(name: &str, words: &'w [String], builds: bool) -> Vec<&'
 pub(super) struct AwkWords<'w> {
     /// Texts of a program among the words.
     pub(super) programs: Vec<&'w str>,
-    /// Files with a program.
+    /// Files with a program or a part of one.
     pub(super) files: Vec<&'w str>,
     /// An option is not understood.
     pub(super) unknown: bool,
@@ -116,25 +116,27 @@ pub(super) struct AwkWords<'w> {
 impl<'w> AwkWords<'w> {
     pub(super) fn of(words: &'w [String]) -> Self {
         let mut out = Self::default();
-        let mut operand = None;
+        let mut included = 0;
         for word in OptionReader::new(words, AWK.valued) {
             match word {
                 ReadWord::Letter('F' | 'v', _) | ReadWord::Long("field-separator" | "assign", _) => {}
-                ReadWord::Letter('f' | 'E' | 'i', Some(file))
-                | ReadWord::Long("file" | "exec" | "include", Some(file)) => {
+                ReadWord::Letter('f' | 'E', Some(file)) | ReadWord::Long("file" | "exec", Some(file)) => {
                     out.files.push(file);
+                }
+                ReadWord::Letter('i', Some(file)) | ReadWord::Long("include", Some(file)) => {
+                    out.files.push(file);
+                    included += 1;
                 }
                 ReadWord::Letter('e', Some(text)) | ReadWord::Long("source", Some(text)) => out.programs.push(text),
                 // What stands behind the program is read by it.
                 ReadWord::Operand(word) => {
-                    operand = Some(word);
-                    break;
+                    if out.files.len() == included && out.programs.is_empty() {
+                        out.programs.push(word);
+                    }
+                    return out;
                 }
                 _ => out.unknown = true,
             }
-        }
-        if out.files.is_empty() && out.programs.is_empty() {
-            out.programs.extend(operand);
         }
         out
     }

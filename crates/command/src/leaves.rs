@@ -159,6 +159,9 @@ impl RunningShell {
         let argv: Vec<String> = words.iter().map(read).collect();
         self.vars.command(&argv);
         setters::by_command(&argv).iter().for_each(|set| self.found(set_by(set)));
+        if let Some(raw) = words.get(program).filter(|raw| literal(raw).is_none()) {
+            self.found(Some(format!("runs `{}`, whose name is not written out", brief(raw))));
+        }
         // Of an assignment that is not literal its name is.
         let name = |raw: &str| literal(raw.split_once('=')?.0).map(|name| name + "=");
         let words: Vec<Option<String>> =

@@ -130,9 +130,7 @@ impl<'l> MadeFiles<'l> {
                 self.there.extend(behind(&["--output", "-o"]));
                 self.there.extend(words.iter().filter_map(|word| word.strip_prefix("--output=")).map(Cow::from));
             }
-            "npm" if words.iter().any(|word| matches!(word.as_str(), "pkg" | "init")) => {
-                self.there.push("package.json".into());
-            }
+            "npm" if words.first().is_some_and(|verb| verb == "pkg") => self.there.push("package.json".into()),
             "split" | "gsplit" | "csplit" => self.there.extend(pieces(name, words).map(Cow::from)),
             "awk" | "gawk" | "mawk" | "nawk" => {
                 let writes = |text: &&str| text.split_once("print").is_some_and(|(_, rest)| rest.contains('>'));
@@ -330,6 +328,7 @@ mod tests {
             "awk '$3 > 1 {print $1}' f; sh build.sh",
             "find . -name '*.rs' -fprint list.txt; sh build.sh",
             "gcc -c hello.c -o hello.o",
+            "npm pkg set version=1.0.1",
         ] {
             assert!(!analyse(line).hides, "{line}");
         }

@@ -63,6 +63,10 @@ pub(super) fn of<'w>(program: &str, words: &'w [String]) -> Option<Scripts<'w>> 
         return words.first().map(|file| Scripts { named: vec![file], known: "", git: false, compiles: false });
     }
     let family = verbs::family(name);
+    // It only changes `package.json`.
+    if family == "npm" && words.first().is_some_and(|verb| verb == "pkg") {
+        return None;
+    }
     // `pydoc3`
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let is = |known: &str| known == family || known == plain;
