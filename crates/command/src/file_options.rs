@@ -145,6 +145,31 @@ impl<'w> AwkWords<'w> {
 #[cfg(test)]
 mod tests {
     use super::named;
+    use crate::analyse;
+
+    #[test]
+    fn l31_a_program_of_awk_that_is_not_in_the_words_hides() {
+        for line in [
+            "awk -v x=1 -f- <<< 'BEGIN{system(\"touch made\")}'",
+            "awk -v x=1 -f /dev/stdin hi.txt < f",
+            "cat f | awk -v x=1 -f -",
+            "awk -f \"$x\" hi.txt",
+            "gawk -i inplace \"$x\" f",
+            "gawk -l ext 'BEGIN{}'",
+            "mawk -W exec f",
+            "awk -v x=1",
+        ] {
+            assert!(analyse(line).hides, "{line}");
+        }
+        for line in [
+            "awk -f a.awk f",
+            "awk -v x=\"$y\" '{print x}' f",
+            "awk -F , -v n=1 '$1 > n' f",
+            "gawk -i inplace '{print}' f",
+        ] {
+            assert!(!analyse(line).hides, "{line}");
+        }
+    }
 
     #[test]
     fn a_file_that_is_run_is_found_in_every_spelling() {
