@@ -167,7 +167,8 @@ impl RunningShell {
         let words: Vec<Option<String>> =
             words[program..].iter().map(|raw| literal(raw).or_else(|| name(raw))).collect();
         self.found(argv_leaves(&words));
-        self.found(evaluates(&argv[program..]));
+        let builtin = builtin::behind_prefixes(&words).map_or(argv.len(), |rest| argv.len() - rest.len());
+        self.found(evaluates(&argv[builtin..]));
         // A program opens its files in a process of its own.
         let starts = matches!(words.first(), Some(Some(name)) if !builtin::is_builtin(name));
         if !starts {
@@ -363,6 +364,7 @@ mod tests {
             "a[PATH=1]=x",
             "a=([PATH=1]=x)",
             "unset 'a[PATH=1]'",
+            "command -p unset 'a[PATH=1]'",
             "read 'a[PATH=1]' < x",
             "test -v 'a[PATH=1]'",
             "declare -i x='PATH=1'",

@@ -47,6 +47,8 @@ pub(super) struct MadeFiles<'l> {
     allowed: Vec<&'l str>,
     /// Something whose name is not known before the line runs.
     open: bool,
+    /// It changes files that a text names.
+    patches: bool,
 }
 
 impl<'l> MadeFiles<'l> {
@@ -73,7 +75,8 @@ impl<'l> MadeFiles<'l> {
         };
         let compiles =
             |argv: &Vec<String>| named(argv).is_some_and(|(name, _)| COMPILERS.contains(&name)) && made.is_named(argv);
-        made.open |= line.commands.iter().any(|argv| patches(argv) || compiles(argv));
+        (made.open, made.patches) =
+            (made.open || line.commands.iter().any(compiles), line.commands.iter().any(patches));
         made
     }
 
@@ -134,7 +137,10 @@ impl<'l> MadeFiles<'l> {
             "split" | "gsplit" | "csplit" => self.there.extend(pieces(name, words).map(Cow::from)),
             "awk" | "gawk" | "mawk" | "nawk" => {
                 let writes = |text: &&str| text.split_once("print").is_some_and(|(_, rest)| rest.contains('>'));
-                self.open |= AwkWords::of(words).programs.iter().any(writes);
+                for text in AwkWords::of(words).programs.into_iter().filter(writes) {
+                    self.open = true;
+                    self.there.extend(text.split('"').skip(1).step_by(2).map(Cow::from));
+                }
             }
             _ => {}
         }
@@ -147,7 +153,7 @@ impl<'l> MadeFiles<'l> {
 
     /// Whether one of `commands` may be something that the line makes, or run it as a script.
     pub(super) fn is_run(&self, commands: &[Vec<String>]) -> bool {
-        let makes = self.open || self.paths().next().is_some();
+        let makes = self.open || self.patches || self.paths().next().is_some();
         makes && commands.iter().any(|argv| self.may_be(argv) || self.is_script_of(argv) || self.is_loaded_by(argv))
     }
 
@@ -195,6 +201,7 @@ impl<'l> MadeFiles<'l> {
             self.there.iter().any(|made| scripts.may_be(made))
                 // `cp x $y; sh z.sh`
                 || (self.open && scripts.names_one())
+                || (self.patches && scripts.may_be_any())
                 // `gcc -Bfolder`
                 || scripts.folders().any(|folder| self.fills(folder))
         })
@@ -216,7 +223,7 @@ impl<'l> MadeFiles<'l> {
             return made.any(|path| base(path) == base(program));
         }
         let mut names = program.split('/').filter(|name| !matches!(*name, "" | "." | ".."));
-        self.open || names.any(|name| self.paths().any(|path| base(path) == name))
+        self.open || self.patches || names.any(|name| self.paths().any(|path| base(path) == name))
     }
 }
 
@@ -304,6 +311,9 @@ mod tests {
             "git apply <<'E'\nx\nE\nsh hi.txt",
             "printf x > p.diff; patch -p1 < p.diff; bash hi.txt",
             "printf x > p.diff; git apply p.diff; bash hi.txt",
+            "git apply <<'E'\nx\nE\nmake",
+            "patch -p1 <<'E'\nx\nE\n./build",
+            "awk 'BEGIN{print \"a:;x\" > \"Makefile\"}'; make",
             "npm pkg set \"scripts.p=$(echo x | base64 -d)\"; npm run p",
         ] {
             assert!(analyse(line).hides, "{line}");
@@ -329,6 +339,8 @@ mod tests {
             "find . -name '*.rs' -fprint list.txt; sh build.sh",
             "gcc -c hello.c -o hello.o",
             "npm pkg set version=1.0.1",
+            "git apply <<'E'\nx\nE\ngit status",
+            "awk '{print $1 > \"out.txt\"}' f; make",
         ] {
             assert!(!analyse(line).hides, "{line}");
         }

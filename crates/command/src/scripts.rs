@@ -99,9 +99,17 @@ impl Scripts<'_> {
         self.named.iter().map(|named| marks::bare(named))
     }
 
+    /// Whether any file may be one of them.
+    pub(super) fn may_be_any(&self) -> bool {
+        !self.known.is_empty() || self.names_one()
+    }
+
     /// Whether a file by its path, as it is written in the line, may be one of them.
     pub(super) fn may_be(&self, path: &str) -> bool {
         let file = base(path);
+        if self.named.iter().any(|named| marks::of(named).is_some()) {
+            return true;
+        }
         let named = self.named().any(|named| {
             // The end of the path of a script, or of a module.
             let module = file.split('.').next().unwrap_or(file);
@@ -206,6 +214,8 @@ mod tests {
             ("r/.git/hooks/post-commit", "git -C r commit -m x"),
             ("h/hooks/post-checkout", "git clone . c"),
             (".gitconfig", "git p"),
+            ("rules", "x=rules; make -f $x"),
+            ("c", "ssh -F \"$x\" host"),
         ] {
             for line in lines(file, run) {
                 assert!(analyse(&line).hides, "{line}: {:?}", analyse(&line));

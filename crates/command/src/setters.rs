@@ -63,7 +63,9 @@ pub(super) fn by_command(argv: &[String]) -> Vec<SetVariable> {
             let renames = words.iter().any(|word| word.starts_with('-') && word.contains('n'));
             let named =
                 words.iter().filter_map(|word| word.split_once('=')).map(|(_, value)| SetVariable::unsaid(value));
-            named.filter(|_| renames).collect()
+            // `export "$x"`, where the text holds the name too.
+            let open = words.iter().filter(|word| marks::of(word).is_some() && !is_assignment(word));
+            named.filter(|_| renames).chain(open.map(|word| SetVariable::unsaid(word))).collect()
         }
         "unset" => operands("").filter(|set| set.name.as_deref() == Some("PATH")).collect(),
         _ => Vec::new(),
@@ -159,6 +161,8 @@ mod tests {
             "wait -n -p PATH",
             "declare -n x=CC; x='touch made;:'; export CC; make hello",
             "local -n x=BASH_ENV",
+            "x=CC=$(base64 -d f); export \"$x\"; make",
+            "declare -x $x",
             "for CC in 'touch made;:'; do export CC; make hello; done",
             "for CC in $x; do export CC; make hello; done",
             "for CC; do make; done",
@@ -191,6 +195,7 @@ mod tests {
             "printf -v x %s y",
             "for f in *.txt; do wc -l \"$f\"; done",
             "export CC; make",
+            "export A=$x B=\"$(date)\"; make",
             "unset CC HTTP_PROXY; make",
             "echo ${HOME:-x} ${PATH:+y} {a} {x}",
             "while getopts ab: opt; do echo $opt; done",
