@@ -333,7 +333,7 @@ const CARRYING: &[&str] = &[
     "mkdir -p h/hooks; printf '#!/bin/sh\\ntou%s ../made\\n' ch > h/hooks/post-commit; chmod +x h/hooks/post-commit; \
         git init -q --template=$PWD/h n; git -C n -c user.name=a -c user.email=b commit -q --allow-empty -m x; rm -rf h n",
     // Files from which a program takes options.
-    "printf 'Host *\\nProxyCommand tou%s made\\n' ch > c; ssh -Fc host true",
+    "printf 'Host *\\nProxyCommand tou%s made\\n' ch > conf; ssh -Fconf host true",
     "printf -- '-wrapper tou%s,made,--\\n' ch > a.txt; gcc -c hello.c @a.txt",
     // A shell on its input.
     "echo dG91Y2ggbWFkZQo= | base64 -d | linux64 -v",
