@@ -1,5 +1,34 @@
-//! Builtins of bash that evaluate what stands in the brackets of a word, quoted or not: `test -v 'a[$(rm x)]'`
-//! runs `rm x`.
+//! Builtins of bash: their names, what may stand before one, and those that evaluate what stands in the brackets of a word,
+//! quoted or not: `test -v 'a[$(rm x)]'` runs `rm x`.
+
+/// Every builtin of bash (`compgen -b`).
+const BUILTINS: &str = ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs \
+    disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd \
+    printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset \
+    ulimit umask unalias unset wait";
+
+pub(super) fn is_builtin(name: &str) -> bool {
+    BUILTINS.split_ascii_whitespace().any(|known| known == name)
+}
+
+/// The words from the builtin or program on, behind what leaves a builtin one: `command -p`, `builtin --`. A word is `None`
+/// if it is not literal. There is no answer if they only ask where a command is.
+pub(super) fn behind_prefixes(mut words: &[Option<String>]) -> Option<&[Option<String>]> {
+    let mut before = false;
+    while let [Some(first), rest @ ..] = words {
+        match first.as_str() {
+            "command" | "builtin" | "noglob" | "nocorrect" | "-" => before = true,
+            option if before && option.starts_with('-') => {
+                if option.contains(['v', 'V']) {
+                    return None;
+                }
+            }
+            _ => break,
+        }
+        words = rest;
+    }
+    Some(words)
+}
 
 const SUBSCRIPT: &str = "a shell builtin evaluates the index of an array";
 

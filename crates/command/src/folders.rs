@@ -9,6 +9,7 @@ use brush_parser::ast::{
     Pipeline, RedirectList, SeparatorOperator, SimpleCommand,
 };
 
+use super::builtin;
 use super::word::{self, Word, WordFault};
 
 /// Changes of folder that are followed one after the other.
@@ -242,18 +243,7 @@ fn moved(simple: &SimpleCommand) -> FolderChange {
         Item::ProcessSubstitution(..) => Some(None),
         Item::IoRedirect(_) => None,
     }));
-    // What stands before a builtin and leaves it one.
-    let mut words = words.as_slice();
-    let mut before = false;
-    while let [first, rest @ ..] = words {
-        match first.as_deref() {
-            Some("command" | "builtin" | "noglob" | "nocorrect" | "-") => before = true,
-            Some("-v" | "-V") if before => return FolderChange::Not,
-            Some("-p" | "--") if before => {}
-            _ => break,
-        }
-        words = rest;
-    }
+    let Some(words) = builtin::behind_prefixes(&words) else { return FolderChange::Not };
     let Some((first, rest)) = words.split_first() else { return FolderChange::Not };
     let Some(program) = first.as_deref() else { return FolderChange::Anywhere };
     let moved = match program {

@@ -1,5 +1,7 @@
 //! Words of git that make it run something: settings, helpers and filters.
 
+use super::option_reader::{OptionReader, ReadWord, ValuedOptions};
+
 /// Settings that only change how git looks at things or shows them.
 const SAFE_SECTIONS: &[&str] = &[
     "color.",
@@ -66,7 +68,19 @@ const SAFE_KEYS: &[&str] = &[
 ];
 
 /// Keys of safe sections whose value is a program all the same.
-const PROGRAM_KEYS: &[&str] = &["pager", "editor", "command", "program", "cmd", "helper", "hook", "proxy", "template"];
+const PROGRAM_KEYS: &[&str] = &[
+    "pager",
+    "editor",
+    "command",
+    "program",
+    "cmd",
+    "helper",
+    "hook",
+    "proxy",
+    "template",
+    // Its text stands in the list of steps, each of which may run something.
+    "instructionformat",
+];
 
 /// Programs that do nothing.
 const NOTHING: &[&str] =
@@ -112,6 +126,12 @@ fn takes_command(word: &str) -> bool {
         && (COMMANDS.iter().any(|known| known.starts_with(name))
             || name.starts_with("config-e")
             || name.ends_with("-cmd"))
+}
+
+/// Whether a folder of hooks is named.
+fn takes_template(words: &[String]) -> bool {
+    let name = |word: &String| word.strip_prefix("--").map(|long| long.split('=').next().unwrap_or(long).to_owned());
+    words.iter().filter_map(name).any(|name| name.len() > 2 && "template".starts_with(&name))
 }
 
 /// Whether options for `git clone` that another program hands on give it a program.
@@ -164,7 +184,8 @@ pub(super) fn runs_a_program(words: &[String]) -> bool {
     match name {
         verb if holds(RUNNING_VERBS, verb) => true,
         "difftool" | "rebase" => has('x'),
-        "clone" => has('u'),
+        "clone" => has('u') || takes_template(after),
+        "init" => takes_template(after),
         "grep" => has('O'),
         "config" => configures(&after[1..]),
         _ => false,
@@ -187,9 +208,62 @@ fn verb(words: &[String]) -> Option<usize> {
 
 /// `git config KEY VALUE`
 fn configures(words: &[String]) -> bool {
-    let asks =
-        words.iter().any(|word| word.starts_with("--get") || matches!(word.as_str(), "-l" | "--list" | "get" | "list"));
-    let mut plain = words.iter().filter(|word| !word.starts_with('-') && !matches!(word.as_str(), "set"));
-    let (Some(key), Some(value)) = (plain.next(), plain.next()) else { return false };
-    !asks && is_program(key, value)
+    let valued = ValuedOptions { letters: "ft", long: &["file", "blob", "type", "default", "comment", "value", "url"] };
+    let mut plain = Vec::new();
+    for word in OptionReader::new(words, valued) {
+        match word {
+            ReadWord::Operand(word) => plain.push(word),
+            // Behind the key an option of this name would be its value.
+            ReadWord::Letter('l', _) | ReadWord::Long("list", _) if plain.is_empty() => return false,
+            ReadWord::Long(long, _) if plain.is_empty() && long.starts_with("get") => return false,
+            _ => {}
+        }
+    }
+    match plain[..] {
+        ["get" | "list", ..] => false,
+        ["set", key, value, ..] | [key, value, ..] => is_program(key, value),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analyse;
+
+    #[test]
+    fn l31_settings_of_git_that_run_a_program_hide_however_they_are_written() {
+        for line in [
+            "git -C r config alias.p '!touch ../made' get; git -C r p",
+            "git -C r config alias.p '!touch ../made' list; git -C r p",
+            "git config --add alias.p '!touch made' list",
+            "git config --replace-all alias.p '!touch made' get",
+            "git config --file get alias.p '!touch made'",
+            "git config -f list alias.p '!touch made'",
+            "git config set alias.p '!touch made'",
+            "git config set --global alias.p '!touch made'",
+            "git config core.fsmonitor 'touch made #' get",
+            "git config --type=path core.pager 'touch made' get",
+            "git -c 'rebase.instructionFormat=%s%nexec touch%x20made' -c sequence.editor=: rebase -i --root",
+            "git config rebase.instructionFormat x",
+            "git clone --template=$PWD/h . c",
+            "git clone --templ h . c",
+            "git init -q --template h r",
+        ] {
+            assert!(analyse(line).hides, "{line}");
+        }
+        for line in [
+            "git config user.name x",
+            "git config --get alias.p",
+            "git config get alias.p",
+            "git config -l",
+            "git config list --global",
+            "git config --global --list",
+            "git config --global init.defaultBranch main",
+            "git config --file x user.name y",
+            "git commit --template=x -m y",
+            "git clone --depth 1 https://localhost/x",
+        ] {
+            assert!(!analyse(line).hides, "{line}");
+        }
+    }
 }

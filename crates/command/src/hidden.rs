@@ -1,8 +1,10 @@
 //! Commands whose words do not say what they do: interpreters, shells that read their input, builtins that redefine.
 
+use super::file_options::AwkWords;
+use super::folders::Folder;
 use super::shell::{self, is_input, is_shell};
 use super::unwrap::{base, is_assignment};
-use super::{builtin, database, inline, input_runners, marks};
+use super::{builtin, database, inline, input_runners, marks, scripts};
 
 /// Interpreters that take a program as a word or from their input.
 const INTERPRETERS: &[&str] = &[
@@ -368,18 +370,26 @@ pub(super) fn hides(argv: &[String]) -> bool {
     }
 }
 
-/// Whether a program of awk may start another one, or is not in the words.
+/// Whether the script of a command is its input by the folder that it runs in: `cd /dev; sh stdin`.
+pub(super) fn script_is_input(argv: &[String], folder: &Folder) -> bool {
+    let Some((program, words)) = argv.split_first() else { return false };
+    let scripts = scripts::of(program, words);
+    scripts.is_some_and(|scripts| scripts.named().any(|word| shell::is_input_in(folder, word)))
+}
+
+/// Whether a program of awk may start another one, or is neither in the words nor in a file that they name.
 fn awk_runs(words: &[String]) -> bool {
-    let calls = |word: &String| {
+    let calls = |word: &str| {
         let text = word.replace("||", "");
         text.contains("system") || text.contains('|') || text.contains("getline") || text.contains('@')
     };
-    let given = |word: &String| {
-        let option = word.starts_with('-') && !word.starts_with("-F") && !word.starts_with("-v");
-        option || marks::of(word).is_some()
-    };
-    let program = words.iter().position(|word| !word.starts_with('-')).unwrap_or(words.len());
-    words.iter().any(calls) || words[..(program + 1).min(words.len())].iter().any(given)
+    let open = |word: &str| marks::of(word).is_some();
+    let awk = AwkWords::of(words);
+    awk.unknown
+        || words.iter().any(|word| calls(word))
+        || awk.programs.iter().any(|text| open(text))
+        || awk.files.iter().any(|file| open(file) || *file == "-" || is_input(file))
+        || (awk.programs.is_empty() && awk.files.is_empty())
 }
 
 /// Whether what an interpreter or a shell runs is not known before the line runs: `bash $x`, `python3 "$f"`.

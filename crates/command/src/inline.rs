@@ -1,9 +1,10 @@
 //! Programs that run a program given as the value of an option, as one of their words, or in a variable.
 
 use super::program_variables::{self, runs_variable};
+use super::runners::ANY_TAIL;
 use super::shell::is_input;
 use super::unwrap::{self, is_assignment};
-use super::{database, git, sed};
+use super::{database, git, plain_programs, sed};
 
 /// Options whose value is a command.
 struct CommandOptions {
@@ -171,8 +172,43 @@ pub(super) fn plain_name(name: &str) -> &str {
 
 /// Whether a program takes what it runs from the input that a line gives it.
 pub(super) fn runs_what_it_is_fed(argv: &[String]) -> bool {
-    argv.first().is_some_and(|program| FED_LANGUAGE.contains(&plain_name(unwrap::base(program))))
+    let Some((program, words)) = argv.split_first() else { return false };
+    let name = plain_name(unwrap::base(program));
+    FED_LANGUAGE.contains(&name) || starts_a_shell(name, words)
 }
+
+/// Whether a program that runs another one is told none, and so starts a shell on its input: `linux64 -v`, `su root`.
+fn starts_a_shell(name: &str, words: &[String]) -> bool {
+    // `ts` marks lines with the time.
+    if !ANY_TAIL.contains(&name) || name == "ts" {
+        return false;
+    }
+    let operands = || words.iter().filter(|word| !word.starts_with('-'));
+    let known = |word: &String| word.contains(' ') || plain_programs::is_known(word);
+    operands().next().is_none() || (OPERAND_THEN_SHELL.contains(&name) && !operands().any(known))
+}
+
+/// Those of them that take a user, a process, a folder or a machine before the command.
+const OPERAND_THEN_SHELL: &[&str] = &[
+    "setarch",
+    "su",
+    "sg",
+    "runuser",
+    "nsenter",
+    "unshare",
+    "script",
+    "schroot",
+    "dchroot",
+    "proot",
+    "nix-shell",
+    "systemd-nspawn",
+    "distrobox",
+    "toolbox",
+    "machinectl",
+    "firejail",
+    "gosu",
+    "su-exec",
+];
 
 /// What may stand where a command may: it does nothing with what it is given but pack, show or carry it.
 const HARMLESS: &[&str] = &[
@@ -207,11 +243,6 @@ pub(super) fn hidden(name: &str, words: &[String]) -> Option<&'static str> {
         "sed" | "gsed" => sed::runs_or_writes(words).then_some("a script of sed runs a command or writes a file"),
         "env" | "genv" | "cross-env" | "sudo" | "doas" | "export" | "declare" | "typeset" | "local" | "readonly"
             if words.iter().any(|word| runs_variable(word)) =>
-        {
-            Some(AS_VARIABLE)
-        }
-        "read" | "mapfile" | "readarray" | "getopts" | "printf" | "unset" | "declare" | "typeset" | "local"
-            if program_variables::places_programs(words) =>
         {
             Some(AS_VARIABLE)
         }
@@ -271,6 +302,8 @@ pub(super) fn lines(name: &str, words: &[String]) -> Vec<String> {
             let (given, value) = letters.split_once('=').map_or((letters, None), |(name, value)| (name, Some(value)));
             if runs.words.contains(&given) {
                 out.push(value.map_or_else(next, str::to_owned));
+            } else if let Some((_, attached)) = letters.split_once("TT").filter(|_| name == "zip") {
+                out.push(if attached.is_empty() { next() } else { attached.to_owned() });
             } else if let Some(place) = letters.find(|letter| runs.letters.contains(letter)) {
                 let attached = &letters[place + 1..];
                 out.push(if attached.is_empty() { next() } else { attached.to_owned() });
@@ -313,4 +346,80 @@ fn connects(name: &str, words: &[String]) -> Option<&'static str> {
     let asks = words.iter().any(|word| matches!(word.as_str(), "-V" | "-N" | "-G" | "-Q" | "-O"));
     (name == "ssh" && !asks && unwrap::inner(&[&[name.to_owned()], words].concat()).is_empty())
         .then_some("a shell takes its commands from its input")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analyse;
+
+    #[test]
+    fn l31_a_program_that_starts_a_shell_on_its_input_hides() {
+        for line in [
+            "setarch x86_64 <<< 'touch made'",
+            "setarch <<< 'touch made'",
+            "linux64 <<< 'touch made'",
+            "x86_64 <<< 'touch made'",
+            "uname26 < f",
+            "echo x | base64 -d | linux64 -v",
+            "unshare -r <<< 'touch made'",
+            "su root <<< 'touch made'",
+            "runuser -u root <<< 'touch made'",
+            "nsenter -U -t $$ <<< 'touch made'",
+            "script -q /dev/null <<< 'touch made'",
+            "fakeroot < f",
+            "sudo linux64 < f",
+            "zip -qTT 'touch made;:' -T x.zip hi.txt",
+            "zip -q -T -TT'touch made;:' x.zip hi.txt",
+            "zip -qTTT 'touch made;:' x.zip hi.txt",
+        ] {
+            assert!(analyse(line).hides, "{line}");
+        }
+        for line in [
+            "make | ts",
+            "echo x | docker load",
+            "kubectl apply -f - <<E\nx: y\nE",
+            "echo y | setarch x86_64 cat",
+            "cat f | xvfb-run -a grep x",
+            "su root -c 'cat f' < f",
+            "zip -qr x.zip src",
+        ] {
+            assert!(!analyse(line).hides, "{line}: {:?}", analyse(line));
+        }
+    }
+
+    #[test]
+    fn l31_a_place_of_input_is_found_from_the_folder_that_a_command_runs_in() {
+        for line in [
+            "cd /dev; echo x | sh stdin",
+            "cd /dev/fd; echo x | sh 0",
+            "cd /proc/self/fd && echo x | sh ./0",
+            "cd /dev; echo x | python3 stdin",
+            "echo x | env -C /dev sh stdin",
+            "echo x | (cd /dev && . ./stdin)",
+            "cd $x; echo x | sh stdin",
+            "cd /; echo x | bash dev/stdin",
+        ] {
+            assert!(analyse(line).hides, "{line}");
+        }
+        for line in ["cd sub && sh build.sh", "cd /dev && ls", "cd $x && python3 x.py", "cd /opt && sh stdin"] {
+            assert!(!analyse(line).hides, "{line}");
+        }
+    }
+
+    #[test]
+    fn l31_make_expands_any_variable() {
+        for line in [
+            "LOADLIBES='$(shell $(T)ouch made)' T=t make hello",
+            "TARGET_ARCH='; t$(X)ouch made;' make hello",
+            "OUTPUT_OPTION='; t$(X)ouch made;' make hello.o",
+            "export LOADLIBES='; t$(X)ouch made'; make hello",
+            "read -r LOADLIBES <<< ';x'; export LOADLIBES; for TARGET_ARCH in '`x`'; do make; done",
+            "env LOADLIBES='`x`' make hello",
+        ] {
+            assert!(analyse(line).hides, "{line}");
+        }
+        for line in ["V=1 make", "x=$(date); make VERSION=$x", "CFLAGS='-O2 -g' make -j4", "FOO='a; b' npm test"] {
+            assert!(!analyse(line).hides, "{line}");
+        }
+    }
 }

@@ -3,17 +3,22 @@
 //!
 //! A shell cannot be asked afterwards: a function of it can lie about every other one. So the line is judged before it
 //! runs, by its text alone, and what is not understood counts. A program that is started is a process of its own and
-//! cannot change the shell; nor can a subshell or a part of a pipeline.
+//! cannot change the shell; nor can a subshell or a part of a pipeline. Every text that the shell itself expands is looked
+//! at, wherever it stands: words, redirections, here-documents, patterns, indices and arithmetic.
 
 use brush_parser::ast::{
-    AndOr, AndOrList, AssignmentName, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand, CompoundList,
-    Pipeline, SimpleCommand,
+    AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item,
+    CompoundCommand, CompoundList, IoFileRedirectTarget, IoRedirect, Pipeline, RedirectList, SimpleCommand,
 };
-use portcullis_base::loads_code;
 
+use super::builtin_effects::{argv_leaves, brief, variable};
+use super::marks::{self, OpenExtent};
 use super::parse::parse;
-use super::screen;
+use super::raw_word::unquoted;
+use super::setters::{self, SetVariable};
+use super::vars::Vars;
 use super::word::{self, Word};
+use super::{builtin, folders, screen};
 
 /// Why later words of the shell that runs `line` may mean something else, as the end of a sentence; `None` if they mean
 /// what they meant before.
@@ -22,178 +27,217 @@ pub fn leaves(line: &str) -> Option<String> {
     if screen::deceptive(line).is_some() {
         return Some("holds characters that deceive a reader".to_owned());
     }
-    match parse(line) {
-        Ok(program) => program.complete_commands.iter().find_map(list),
-        Err(_) => Some("is not understood".to_owned()),
+    if folders::runs_within(line) {
+        return Some("runs a substitution in the shell itself".to_owned());
     }
+    let Ok(program) = parse(line) else { return Some("is not understood".to_owned()) };
+    let mut shell = RunningShell::default();
+    program.complete_commands.iter().for_each(|list| shell.list(list));
+    shell.why.or_else(|| shell.vars.hide().then(|| "evaluates what it does not set to a number".to_owned()))
 }
 
-fn list(commands: &CompoundList) -> Option<String> {
-    commands.0.iter().find_map(|item| {
-        let AndOrList { first, additional } = &item.0;
-        let more = additional.iter().map(|next| match next {
-            AndOr::And(pipeline) | AndOr::Or(pipeline) => pipeline,
-        });
-        std::iter::once(first).chain(more).find_map(pipeline)
-    })
+/// The shell while it runs a line.
+#[derive(Default)]
+struct RunningShell {
+    /// The first reason that was found.
+    why: Option<String>,
+    /// What it knows of variables that it evaluates.
+    vars: Vars,
 }
 
-fn pipeline(pipeline: &Pipeline) -> Option<String> {
-    // Each part of a longer one is a subshell.
-    match pipeline.seq.as_slice() {
-        [alone] => command(alone),
-        _ => None,
+impl RunningShell {
+    fn found(&mut self, why: Option<String>) {
+        self.why = self.why.take().or(why);
     }
-}
 
-fn command(one: &Command) -> Option<String> {
-    match one {
-        Command::Simple(simple) => self::simple(simple),
-        Command::Compound(compound, _) => self::compound(compound),
-        Command::Function(function) => Some(format!("defines the function `{}`", brief(function.fname.as_ref()))),
-        Command::ExtendedTest(test, _) => expansion(&test.to_string()),
-    }
-}
-
-fn compound(compound: &CompoundCommand) -> Option<String> {
-    match compound {
-        CompoundCommand::Arithmetic(arithmetic) => expansion(&arithmetic.expr.value),
-        CompoundCommand::ArithmeticForClause(clause) => list(&clause.body.list),
-        CompoundCommand::BraceGroup(group) => list(&group.list),
-        CompoundCommand::Subshell(_) | CompoundCommand::Coprocess(_) => None,
-        CompoundCommand::ForClause(clause) => variable(&clause.variable_name)
-            .or_else(|| clause.values.iter().flatten().find_map(|value| expansion(&value.value)))
-            .or_else(|| list(&clause.body.list)),
-        CompoundCommand::CaseClause(clause) => expansion(&clause.value.value)
-            .or_else(|| clause.cases.iter().filter_map(|case| case.cmd.as_ref()).find_map(list)),
-        CompoundCommand::IfClause(clause) => list(&clause.condition).or_else(|| list(&clause.then)).or_else(|| {
-            let others = clause.elses.iter().flatten();
-            others.into_iter().find_map(|other| other.condition.as_ref().and_then(list).or_else(|| list(&other.body)))
-        }),
-        CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
-            list(&clause.0).or_else(|| list(&clause.1.list))
+    fn list(&mut self, commands: &CompoundList) {
+        for item in &commands.0 {
+            let AndOrList { first, additional } = &item.0;
+            let more = additional.iter().map(|next| match next {
+                AndOr::And(pipeline) | AndOr::Or(pipeline) => pipeline,
+            });
+            std::iter::once(first).chain(more).for_each(|pipeline| self.pipeline(pipeline));
         }
     }
-}
 
-fn simple(simple: &SimpleCommand) -> Option<String> {
-    let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0);
-    let suffix = simple.suffix.iter().flat_map(|suffix| &suffix.0);
-    let mut words = Vec::new();
-    for item in prefix {
-        match item {
-            Item::AssignmentWord(assignment, text) => {
-                // In front of a program it holds for that program alone.
-                let name = match &assignment.name {
-                    AssignmentName::VariableName(name) | AssignmentName::ArrayElementName(name, _) => name,
-                };
-                let kept = if simple.word_or_name.is_none() { variable(name) } else { None };
-                if let Some(why) = kept.or_else(|| expansion(&text.value)) {
-                    return Some(why);
+    fn pipeline(&mut self, pipeline: &Pipeline) {
+        // Each part of a longer one is a subshell.
+        if let [alone] = pipeline.seq.as_slice() {
+            self.command(alone);
+        }
+    }
+
+    fn command(&mut self, one: &Command) {
+        match one {
+            Command::Simple(simple) => self.simple(simple),
+            Command::Compound(compound, redirects) => {
+                self.redirects(redirects.as_ref());
+                self.compound(compound);
+            }
+            Command::Function(function) => {
+                self.found(Some(format!("defines the function `{}`", brief(function.fname.as_ref()))));
+            }
+            Command::ExtendedTest(test, redirects) => {
+                self.text(&test.to_string());
+                self.vars.compare(&test.to_string());
+                self.redirects(redirects.as_ref());
+            }
+        }
+    }
+
+    fn compound(&mut self, compound: &CompoundCommand) {
+        match compound {
+            CompoundCommand::Arithmetic(arithmetic) => self.arithmetic(&arithmetic.expr.value),
+            CompoundCommand::ArithmeticForClause(clause) => {
+                let parts = [&clause.initializer, &clause.condition, &clause.updater];
+                parts.into_iter().flatten().for_each(|part| self.arithmetic(&part.value));
+                self.list(&clause.body.list);
+            }
+            CompoundCommand::BraceGroup(group) => self.list(&group.list),
+            CompoundCommand::Subshell(_) => {}
+            CompoundCommand::Coprocess(coprocess) => {
+                let name = coprocess.name.as_ref().map(|name| name.value.as_str());
+                self.found(name.and_then(variable));
+            }
+            CompoundCommand::ForClause(clause) => {
+                self.found(variable(&clause.variable_name));
+                let values = clause.values.as_ref().map(|all| all.iter().map(|value| value.value.as_str()));
+                values.clone().into_iter().flatten().for_each(|value| self.text(value));
+                self.vars.each(&clause.variable_name, values);
+                self.list(&clause.body.list);
+            }
+            CompoundCommand::CaseClause(clause) => {
+                self.text(&clause.value.value);
+                for case in &clause.cases {
+                    case.patterns.iter().for_each(|pattern| self.text(&pattern.value));
+                    case.cmd.iter().for_each(|list| self.list(list));
                 }
             }
-            Item::Word(text) => words.push(text.value.as_str()),
-            Item::IoRedirect(_) | Item::ProcessSubstitution(..) => {}
-        }
-    }
-    words.extend(simple.word_or_name.iter().map(|name| name.value.as_str()));
-    for item in suffix {
-        match item {
-            Item::AssignmentWord(_, text) | Item::Word(text) => words.push(text.value.as_str()),
-            Item::IoRedirect(_) | Item::ProcessSubstitution(..) => {}
-        }
-    }
-    words.iter().find_map(|text| expansion(text)).or_else(|| argv(&words))
-}
-
-/// Of the words as they are written.
-fn argv(words: &[&str]) -> Option<String> {
-    let (name, rest) = words.split_first()?;
-    let Some(name) = literal(name) else {
-        return Some(format!("runs `{}`, whose name is not written out", brief(name)));
-    };
-    let names = |rest: &[&str], options: &[&str]| {
-        let mut given = rest.iter().map(|word| literal(word.split_once('=').map_or(*word, |(name, _)| name)));
-        given.find_map(|word| match word {
-            None => Some("sets a variable whose name is not written out".to_owned()),
-            Some(word) if word.starts_with(['-', '+']) => {
-                (!options.contains(&word.as_str())).then(|| format!("changes variables with `{name} {word}`"))
+            CompoundCommand::IfClause(clause) => {
+                self.list(&clause.condition);
+                self.list(&clause.then);
+                for other in clause.elses.iter().flatten() {
+                    other.condition.iter().for_each(|list| self.list(list));
+                    self.list(&other.body);
+                }
             }
-            Some(word) => variable(word.split_once('[').map_or(word.as_str(), |(name, _)| name)),
-        })
-    };
-    match name.as_str() {
-        ":" | "true" | "false" | "echo" | "pwd" | "cd" | "pushd" | "popd" | "dirs" | "test" | "[" | "wait" | "jobs"
-        | "kill" | "type" | "times" | "umask" | "ulimit" | "fg" | "bg" | "disown" | "suspend" | "help" | "caller"
-        | "return" | "break" | "continue" | "shift" | "exit" | "logout" | "unalias" | "compgen" => None,
-        "printf" if rest.first().is_none_or(|word| literal(word).is_none_or(|word| word.starts_with("-v"))) => {
-            Some("sets a variable".to_owned())
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                self.list(&clause.0);
+                self.list(&clause.1.list);
+            }
         }
-        "printf" => None,
-        "export" | "readonly" | "declare" | "typeset" | "local" => names(rest, &["-x", "-p", "-r", "-i", "-g", "--"]),
-        "unset" => names(rest, &["-v", "--"]),
-        "read" => names(rest, &["-r", "-s", "-a", "-e", "--"]),
-        "mapfile" | "readarray" => names(rest, &["-t", "--"]),
-        "getopts" => names(rest.get(1..).unwrap_or_default(), &[]),
-        "let" => rest.iter().find_map(|word| expansion(word)),
-        "set" => {
-            let plain = |word: &&str| literal(word).is_some_and(|word| SET.contains(&word.as_str()));
-            let mut rest = rest.iter().take_while(|word| **word != "--");
-            rest.find(|word| !plain(word)).map(|word| format!("changes the shell with `set {}`", brief(word)))
+    }
+
+    fn simple(&mut self, simple: &SimpleCommand) {
+        let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0);
+        let suffix = simple.suffix.iter().flat_map(|suffix| &suffix.0);
+        let mut words = Vec::new();
+        for item in prefix.clone() {
+            if let Item::AssignmentWord(assignment, text) = item {
+                words.push(text.value.as_str());
+                self.assigns(assignment);
+                // In front of a program it holds for that program alone.
+                if simple.word_or_name.is_none() {
+                    self.found(variable(name_of(assignment)));
+                }
+            }
         }
-        "shopt" => {
-            let plain = |word: &&str| literal(word).is_some_and(|word| SHOPT.contains(&word.as_str()));
-            let other = rest.iter().find(|word| !plain(word));
-            other.map(|word| format!("changes the shell with `shopt {}`", brief(word)))
+        let program = words.len();
+        words.extend(simple.word_or_name.iter().map(|name| name.value.as_str()));
+        for item in suffix.clone() {
+            match item {
+                Item::AssignmentWord(assignment, text) => {
+                    self.assigns(assignment);
+                    words.push(&text.value);
+                }
+                Item::Word(text) => words.push(&text.value),
+                Item::IoRedirect(_) | Item::ProcessSubstitution(..) => {}
+            }
         }
-        "hash" if rest == ["-r"] => None,
-        "command" if rest.first().is_some_and(|word| matches!(*word, "-v" | "-V")) => None,
-        "command" | "builtin" | "time" => argv(rest),
-        "alias" if rest.iter().all(|word| literal(word).is_some_and(|word| !word.contains('='))) => None,
-        "trap" if matches!(rest, [] | ["-p" | "-l", ..]) => None,
-        "alias" => Some("defines an alias".to_owned()),
-        "trap" => Some("sets a trap".to_owned()),
-        "hash" => Some("tells the shell where a program is".to_owned()),
-        "eval" | "source" | "." => Some(format!("runs text in the shell itself (`{name}`)")),
-        "exec" | "enable" | "bind" | "complete" | "compopt" | "history" | "fc" | "coproc" | "function" | "select" => {
-            Some(format!("changes the shell itself (`{name}`)"))
+        words.iter().for_each(|text| self.text(text));
+        let read = |raw: &&str| literal(raw).unwrap_or_else(|| marks::mark(unquoted(raw), OpenExtent::One));
+        let argv: Vec<String> = words.iter().map(read).collect();
+        self.vars.command(&argv);
+        setters::by_command(&argv).iter().for_each(|set| self.found(set_by(set)));
+        if let Some(raw) = words.get(program).filter(|raw| literal(raw).is_none()) {
+            self.found(Some(format!("runs `{}`, whose name is not written out", brief(raw))));
         }
-        _ => None,
+        // Of an assignment that is not literal its name is.
+        let name = |raw: &str| literal(raw.split_once('=')?.0).map(|name| name + "=");
+        let words: Vec<Option<String>> =
+            words[program..].iter().map(|raw| literal(raw).or_else(|| name(raw))).collect();
+        self.found(argv_leaves(&words));
+        let builtin = builtin::behind_prefixes(&words).map_or(argv.len(), |rest| argv.len() - rest.len());
+        self.found(evaluates(&argv[builtin..]));
+        // A program opens its files in a process of its own.
+        let starts = matches!(words.first(), Some(Some(name)) if !builtin::is_builtin(name));
+        if !starts {
+            let redirects = prefix.chain(suffix);
+            redirects.for_each(|item| {
+                if let Item::IoRedirect(redirect) = item {
+                    self.redirect(redirect)
+                }
+            });
+        }
+    }
+
+    /// The indices of what is assigned are arithmetic.
+    fn assigns(&mut self, assignment: &Assignment) {
+        if let AssignmentName::ArrayElementName(_, index) = &assignment.name {
+            self.arithmetic(index);
+        }
+        if let AssignmentValue::Array(items) = &assignment.value {
+            items.iter().filter_map(|(index, _)| index.as_ref()).for_each(|index| self.arithmetic(&index.value));
+        }
+    }
+
+    fn redirects(&mut self, redirects: Option<&RedirectList>) {
+        redirects.iter().flat_map(|list| &list.0).for_each(|redirect| self.redirect(redirect));
+    }
+
+    fn redirect(&mut self, redirect: &IoRedirect) {
+        match redirect {
+            IoRedirect::File(_, _, IoFileRedirectTarget::Filename(word) | IoFileRedirectTarget::Duplicate(word))
+            | IoRedirect::OutputAndError(word, _)
+            | IoRedirect::HereString(_, word) => self.text(&word.value),
+            IoRedirect::File(_, _, IoFileRedirectTarget::Fd(_) | IoFileRedirectTarget::ProcessSubstitution(..)) => {}
+            IoRedirect::HereDocument(_, document) if document.requires_expansion => self.text(&document.doc.value),
+            IoRedirect::HereDocument(..) => {}
+        }
+    }
+
+    fn arithmetic(&mut self, text: &str) {
+        self.text(text);
+        self.vars.evaluate(text);
+    }
+
+    /// Any text that the shell expands.
+    fn text(&mut self, raw: &str) {
+        setters::by_expansion(raw).iter().for_each(|set| self.found(set_by(set)));
+        if self.vars.expand(raw) {
+            self.found(Some("takes the name or the text of a variable from another one".to_owned()));
+        }
     }
 }
 
-/// Options of `set` that change how a line fails or what is printed, and not what a word means.
-const SET: [&str; 22] = [
-    "-e", "+e", "-u", "+u", "-x", "+x", "-v", "+v", "-f", "+f", "-o", "+o", "-eu", "-ex", "-euo", "-exo", "-eo",
-    "pipefail", "errexit", "nounset", "xtrace", "noglob",
-];
-/// Options of `shopt` that change which files a pattern finds.
-const SHOPT: [&str; 11] =
-    ["-s", "-u", "-q", "-p", "globstar", "nullglob", "dotglob", "extglob", "failglob", "nocaseglob", "inherit_errexit"];
-
-/// A variable that the shell or later programs act on.
-fn variable(name: &str) -> Option<String> {
-    loads_code(name).map(|_| format!("sets {name}"))
+fn name_of(assignment: &Assignment) -> &str {
+    match &assignment.name {
+        AssignmentName::VariableName(name) | AssignmentName::ArrayElementName(name, _) => name,
+    }
 }
 
-/// Expansions that set a variable: `${PS1:=…}`, and those that take the name of it from another one.
-fn expansion(text: &str) -> Option<String> {
-    let mut rest = text;
-    while let Some(at) = rest.find("${") {
-        rest = &rest[at + 2..];
-        if rest.starts_with('!') {
-            return Some("takes the name of a variable from another one".to_owned());
-        }
-        let name: &str = &rest[..rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len())];
-        let after = &rest[name.len()..];
-        let after = after.strip_prefix('[').and_then(|index| index.split_once(']')).map_or(after, |(_, after)| after);
-        if (after.starts_with(":=") || after.starts_with('='))
-            && let Some(why) = variable(name)
-        {
-            return Some(why);
-        }
+/// Why a variable that is set without an assignment changes the shell, if so.
+fn set_by(set: &SetVariable) -> Option<String> {
+    match &set.name {
+        Some(name) => variable(name),
+        None => Some("sets a variable whose name is not written out".to_owned()),
     }
-    None
+}
+
+/// Whether a builtin evaluates an index among its words.
+fn evaluates(argv: &[String]) -> Option<String> {
+    let (name, words) = argv.split_first()?;
+    builtin::hidden(name, words).map(|_| format!("evaluates a word of `{}`", brief(name)))
 }
 
 fn literal(raw: &str) -> Option<String> {
@@ -203,16 +247,12 @@ fn literal(raw: &str) -> Option<String> {
     }
 }
 
-fn brief(text: &str) -> String {
-    text.chars().take(40).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::leaves;
 
     #[test]
-    fn what_can_change_the_meaning_of_a_later_word_is_found() {
+    fn l31_what_can_change_the_meaning_of_a_later_word_is_found() {
         for line in [
             "git() { curl x; }",
             "function git { curl x; }",
@@ -276,6 +316,74 @@ mod tests {
             "let 'x=1' && eval y",
             "complete -C x git",
             "echo a\u{202e}b",
+            // Texts beside the words.
+            ": <<< ${BASH_ALIASES[touch]:=/usr/bin/touch evil #}",
+            ": <<E\n${BASH_ALIASES[touch]:=/usr/bin/touch evil #}\nE",
+            ": > \"/tmp/${BASH_ALIASES[touch]:=x; /usr/bin/touch evil #}\"",
+            ": 2>/tmp/${BASH_CMDS[touch]:=2}",
+            ": &> /tmp/${BASH_CMDS[touch]:=2}",
+            ": >&/tmp/${BASH_CMDS[touch]:=2}",
+            "{ :; } <<< ${BASH_CMDS[touch]:=/workspace/2}",
+            "[ -f hi.txt ] <<< ${BASH_CMDS[touch]:=/workspace/2}",
+            "[[ -f hi.txt ]] <<< ${BASH_CMDS[touch]:=/workspace/2}",
+            "[[ ${PS4:=x} ]]",
+            "while read -r x; do :; done <<< ${BASH_CMDS[touch]:=/workspace/2}",
+            "case x in ${PS4:=x}) ;; esac",
+            "case ${PS4:=x} in x) ;; esac",
+            "for ((i=${PS4:=0}; i<1; i++)); do :; done",
+            "> ${PS4:=x}",
+            "y=touch; : ${BASH_CMDS[${y[0]}]:=/workspace/2}",
+            ": ${BASH_CMDS[\"touch\"]:=/workspace/2}",
+            ": ${PS\\\n4:=x}",
+            ": <<< \"${PROMPT_COMMAND:=touch made}\"",
+            "${ alias git=x; }",
+            // Options before a builtin.
+            "command -p eval 'touch() { :; }'",
+            "command -p . ./lib.sh",
+            "command -- . ./lib.sh",
+            "builtin -- source ./lib.sh",
+            "command -- alias touch=x",
+            "command -p builtin -- hash -p /workspace/2 touch",
+            "command -- export PATH=/workspace/bin",
+            "command $x touch=y",
+            // Arithmetic.
+            "((PATH=1))",
+            "((BASH_CMDS[touch]=2))",
+            "((BASH_CMDS[touch]=2)) && true",
+            "let 'BASH_CMDS[touch]=2'",
+            "let \"$x\"",
+            ": $((BASH_CMDS[touch]=2))",
+            "A=$((BASH_CMDS[touch]=2))",
+            "A=$((BASH_CMDS[touch]=2)) true",
+            "export A=$((BASH_CMDS[touch]=2))",
+            "echo \"$[BASH_CMDS[touch]=2]\" > /dev/null",
+            "x='BASH_CMDS[touch]=2'; ((x))",
+            "x='PATH=1'; echo $((x))",
+            "x='PATH=1'; [[ $x -eq 1 ]]",
+            "x=abc; echo ${x:PATH=1}",
+            "a[PATH=1]=x",
+            "a=([PATH=1]=x)",
+            "unset 'a[PATH=1]'",
+            "command -p unset 'a[PATH=1]'",
+            "read 'a[PATH=1]' < x",
+            "test -v 'a[PATH=1]'",
+            "declare -i x='PATH=1'",
+            "for ((PATH=1;0;)); do :; done",
+            "read RANDOM <<< 'BASH_CMDS[touch]=2'",
+            "RANDOM=$x",
+            // Builtins that nothing is said of.
+            "compgen -W $'\\x24{BASH_CMDS[touch]:=/workspace/2}'",
+            "compgen -F f",
+            "fc -s",
+            "history -s x",
+            // Names that are set in other ways.
+            "coproc PATH { sleep 1; }",
+            "exec {PATH}>/dev/null",
+            ": {BASH_CMDS[touch]}>/dev/null",
+            "wait -n -p PATH",
+            "getopts x PATH",
+            "read -r PS4 <<< '$(touch made)'",
+            "echo \"${x@P}\"",
         ] {
             assert!(leaves(line).is_some(), "{line}");
         }
@@ -288,6 +396,7 @@ mod tests {
             "cargo test 2>&1 | tail -5",
             "cd src && make && ./a.out",
             "export FOO=bar RUST_LOG=debug",
+            "export FOO=$bar BAZ=\"$(date)\"",
             "x=1; echo $x",
             "for f in *.rs; do wc -l \"$f\"; done",
             "while read -r line; do echo \"$line\"; done < file",
@@ -309,6 +418,18 @@ mod tests {
             "unset FOO",
             "echo $((1 + 2))",
             "time make",
+            "i=0; while ((i < 3)); do ((i++)); done",
+            "for i in 1 2; do echo $((i + 1)); done",
+            "[[ $x =~ (a) ]] && echo ${BASH_REMATCH[1]}",
+            "cat > run.sh <<E\necho $((n + 1)) ${PS4:=x}\nE",
+            "make > log 2>&1; tail log",
+            "while IFS= read -r l; do echo \"$l\"; done < f",
+            "command -pv git; command -V git",
+            "command -p ls",
+            "(cd x && n=$((m + 1)))",
+            "while getopts ab: o; do echo $o; done",
+            "SECONDS=0; make; echo $SECONDS",
+            "echo x >> .gitignore && git add -A && git commit -m y",
         ] {
             assert_eq!(leaves(line), None, "{line}");
         }

@@ -5,6 +5,7 @@ use portcullis_base::loads_code;
 use super::inline::{AS_OPTION, is_harmless};
 use super::marks;
 use super::shell::is_input;
+use super::unwrap::{base, is_assignment};
 
 /// Variables of `make` that its own rules run. Others run only where a makefile says so.
 const PROGRAMS: &str = "CC CXX CPP LD AR AS FC F77 NM RM LEX YACC LINT M2C PC CO GET TANGLE WEAVE CTANGLE CWEAVE TEX \
@@ -25,16 +26,35 @@ fn is_line(value: &str) -> bool {
     acts || (!flags && words.skip(1).any(|word| !word.starts_with('-')))
 }
 
+/// Whether a program runs a variable of this name as it is, whatever its value.
+fn is_command(name: &str) -> bool {
+    let ends = [
+        "PAGER",
+        "EDITOR",
+        "VISUAL",
+        "BROWSER",
+        "_COMMAND",
+        "ASKPASS",
+        "_RSH",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "_RUNNER",
+        "_WRAPPER",
+    ];
+    ends.iter().any(|end| name.ends_with(end))
+        || matches!(name, "GIT_SSH" | "GIT_EXTERNAL_DIFF" | "TAR_OPTIONS" | "MANOPT" | "RUSTC" | "RUSTDOC")
+}
+
+/// Whether some value of this variable makes a program run something.
+pub(super) fn value_is_run(name: &str) -> bool {
+    name != "IFS" && !names_a_person(name) && (is_command(name) || loads_code(name).is_some() || is_program(name))
+}
+
 /// `NAME=value` where the value is run by whatever looks at the variable.
 pub(super) fn runs_variable(word: &str) -> bool {
     let Some((name, value)) = marks::bare(word).split_once('=') else { return false };
     let name = name.trim_end_matches('+');
-    let ends = ["PAGER", "EDITOR", "VISUAL", "BROWSER", "_COMMAND", "ASKPASS", "_RSH", "LESSOPEN", "LESSCLOSE"];
-    let runs = ["_RUNNER", "_WRAPPER"].iter().any(|end| name.ends_with(end));
-    if runs
-        || ends.iter().any(|end| name.ends_with(end))
-        || matches!(name, "GIT_SSH" | "GIT_EXTERNAL_DIFF" | "TAR_OPTIONS" | "MANOPT" | "RUSTC" | "RUSTDOC")
-    {
+    if is_command(name) {
         return !is_harmless(value);
     }
     let expands = value.contains(['$', '`']);
@@ -45,7 +65,7 @@ pub(super) fn runs_variable(word: &str) -> bool {
         "NODE_OPTIONS" => ["data:", "import", "require", "loader"].iter().any(|part| value.contains(part)),
         "PERL5OPT" | "RUBYOPT" => value.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_:./ =".contains(c)),
         "PERL5DB" | "GIT_CONFIG_PARAMETERS" | "GIT_CONFIG_COUNT" | "PYTHONINSPECT" => true,
-        "PATH" => !value.split(':').all(is_trusted_folder),
+        "PATH" | "GIT_EXEC_PATH" | "COMPILER_PATH" | "GCC_EXEC_PREFIX" => !value.split(':').all(is_trusted_folder),
         "IFS" => false,
         _ => {
             let starts = ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "BASH_FUNC_", "CARGO_ALIAS_"];
@@ -61,7 +81,7 @@ pub(super) fn runs_variable(word: &str) -> bool {
 }
 
 /// Who wrote a commit, and when.
-fn names_a_person(name: &str) -> bool {
+pub(super) fn names_a_person(name: &str) -> bool {
     name.starts_with("GIT_AUTHOR_") || name.starts_with("GIT_COMMITTER_")
 }
 
@@ -104,7 +124,7 @@ const INSTALLED: &[&str] = &[
 ];
 
 /// Whether a folder of `PATH` holds installed programs alone. In any other one a name may be a link to any program.
-fn is_trusted_folder(folder: &str) -> bool {
+pub(super) fn is_trusted_folder(folder: &str) -> bool {
     let named = |folder: &str| folder.strip_prefix('$').map(|rest| rest.replace(['{', '}'], ""));
     if folder.contains("..") || folder.contains(['`', '(', '*', '?']) {
         return false;
@@ -119,11 +139,6 @@ fn is_trusted_folder(folder: &str) -> bool {
     }
     let whole = format!("{folder}/");
     folder.starts_with('/') && !folder.contains('$') && !WRITABLE.iter().any(|place| whole.starts_with(place))
-}
-
-/// Whether the words of a builtin change `PATH` without an assignment: `read PATH`, `printf -v PATH`, `unset PATH`.
-pub(super) fn places_programs(words: &[String]) -> bool {
-    words.iter().any(|word| matches!(word.as_str(), "PATH" | "-vPATH") || word.ends_with("=PATH"))
 }
 
 /// Why the words of make do not tell what it runs, if so.
@@ -146,6 +161,20 @@ pub(super) fn makes(words: &[String]) -> Option<&'static str> {
         shell || name.ends_with('!') || acts || (runs && is_line(value))
     };
     words.iter().any(variable).then_some(AS_OPTION)
+}
+
+/// Whether make finds a text among the variables of a line that it would run or expand: `LDLIBS='; x' make`. Its own rules
+/// use any of them.
+pub(super) fn make_expands(commands: &[Vec<String>]) -> bool {
+    let is_make = |word: &String| matches!(base(marks::bare(word)), "make" | "gmake" | "bmake" | "pmake");
+    let acts = |word: &String| {
+        let value = word.split_once('=').filter(|_| is_assignment(word) && marks::of(word).is_none());
+        value.is_some_and(|(_, value)| {
+            value.contains([';', '|', '`', '\n']) || value.contains("$(") || value.contains("${")
+        })
+    };
+    let makes = |argv: &Vec<String>| argv.iter().find(|word| !is_assignment(word)).is_some_and(is_make);
+    commands.iter().any(makes) && commands.iter().flatten().any(acts)
 }
 
 /// Whether make's own rules run a variable: `CC`, `LINK.c`, `COMPILE.cc`.

@@ -3,7 +3,7 @@
 
 use super::shell::is_shell;
 use super::unwrap::base;
-use super::{hidden, marks, verbs};
+use super::{file_options, hidden, marks, verbs};
 
 /// A group of programs with the names, or the ends of names, of the files that they run without being told.
 type DefaultScripts = (&'static str, &'static str);
@@ -23,7 +23,7 @@ static RUNS: &[DefaultScripts] = &[
     ),
     (
         "python pypy pytest py.test tox nox pip pipx uv poetry hatch pdm coverage ipython invoke inv fab doit django-admin \
-        celery sphinx-build mypy pylint",
+        celery sphinx-build mypy pylint pydoc pdb ipdb",
         ".py .pth pyproject.toml setup.cfg tox.ini pytest.ini",
     ),
     ("cargo rustc", ".rs Cargo.toml config.toml"),
@@ -32,7 +32,7 @@ static RUNS: &[DefaultScripts] = &[
     ("mvn", "pom.xml .java .kt"),
     ("java javac kotlin scala sbt", ".java .kt .scala .sbt .jar .class"),
     ("ant", "build.xml"),
-    ("perl prove", ".pl .pm .t"),
+    ("perl prove", ".pl .pm .t .proverc"),
     ("php composer phpunit", ".php composer.json"),
     ("lua luajit", ".lua"),
     ("Rscript R", ".R .r"),
@@ -47,50 +47,83 @@ static RUNS: &[DefaultScripts] = &[
 
 /// The files that one command runs.
 pub(super) struct Scripts<'w> {
-    /// The one that it names.
-    named: Option<&'w str>,
+    /// Those that it names.
+    named: Vec<&'w str>,
     known: &'static str,
+    /// It is git, which runs what its own files say.
+    git: bool,
+    /// It is a compiler, which may be told a folder of programs.
+    compiles: bool,
 }
 
 /// What a command by its program and words runs of the files that it finds; none if no file of the workspace.
 pub(super) fn of<'w>(program: &str, words: &'w [String]) -> Option<Scripts<'w>> {
     let name = base(program);
     if matches!(name, "." | "source") {
-        return words.first().map(|file| Scripts { named: Some(file), known: "" });
-    }
-    if is_shell(name) {
-        return hidden::script_of(name, words).map(|(_, file)| Scripts { named: Some(file), known: "" });
+        return words.first().map(|file| Scripts { named: vec![file], known: "", git: false, compiles: false });
     }
     let family = verbs::family(name);
-    let known = RUNS.iter().find(|(names, _)| names.split_ascii_whitespace().any(|known| known == family));
-    let interprets = hidden::is_interpreter(name);
-    if known.is_none() && !interprets {
+    // It only changes `package.json`.
+    if family == "npm" && words.first().is_some_and(|verb| verb == "pkg") {
         return None;
     }
-    let script = interprets.then(|| hidden::script_of(name, words)).flatten().map(|(_, file)| file);
-    // `make -f x`, `psql -f x`, `ansible-playbook -i x`
-    let file = || {
-        let at = words.iter().position(|word| matches!(word.as_str(), "-f" | "--file" | "--makefile" | "-x"))?;
-        words.get(at + 1).map(String::as_str)
-    };
-    Some(Scripts { named: script.or_else(file), known: known.map_or("", |(_, files)| files) })
+    // `pydoc3`
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let is = |known: &str| known == family || known == plain;
+    let known = RUNS.iter().find(|(names, _)| names.split_ascii_whitespace().any(is));
+    let known = known.map_or("", |(_, files)| files);
+    let mut named = file_options::named(name, words, !known.is_empty());
+    if hidden::is_interpreter(name) || is_shell(name) {
+        named.extend(hidden::script_of(name, words).map(|(_, file)| file));
+    }
+    // Each of their operands is a script or a module.
+    if matches!(plain, "prove" | "pydoc" | "pdb" | "ipdb") {
+        named.extend(words.iter().map(String::as_str).filter(|word| !word.starts_with('-')));
+    }
+    let git = family == "git";
+    let compiles = file_options::is_compiler(name);
+    (git || !named.is_empty() || !known.is_empty()).then_some(Scripts { named, known, git, compiles })
 }
 
 impl Scripts<'_> {
-    pub(super) const fn names_one(&self) -> bool {
-        self.named.is_some()
+    pub(super) fn names_one(&self) -> bool {
+        !self.named.is_empty()
     }
 
-    /// Whether a file of this last name, as it is written in the line, may be one of them.
-    pub(super) fn may_be(&self, file: &str) -> bool {
-        let named = self.named.map(marks::bare).is_some_and(|named| {
+    /// The folders that it looks for programs in.
+    pub(super) fn folders(&self) -> impl Iterator<Item = &str> {
+        self.named().filter(|_| self.compiles)
+    }
+
+    pub(super) fn named(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().map(|named| marks::bare(named))
+    }
+
+    /// Whether any file may be one of them.
+    pub(super) fn may_be_any(&self) -> bool {
+        !self.known.is_empty() || self.names_one()
+    }
+
+    /// Whether a file by its path, as it is written in the line, may be one of them.
+    pub(super) fn may_be(&self, path: &str) -> bool {
+        let file = base(path);
+        if self.named.iter().any(|named| marks::of(named).is_some()) {
+            return true;
+        }
+        let named = self.named().any(|named| {
             // The end of the path of a script, or of a module.
             let module = file.split('.').next().unwrap_or(file);
             base(named) == file || named == module || matches_open(file, base(named))
         });
         let known = |end: &str| if end.starts_with('.') { file.ends_with(end) } else { file == end };
-        named || self.known.split_ascii_whitespace().any(known)
+        named || self.known.split_ascii_whitespace().any(known) || (self.git && is_of_git(path))
     }
+}
+
+/// Whether git runs what a file of this path says: its settings, and its hooks.
+fn is_of_git(path: &str) -> bool {
+    let file = base(path);
+    matches!(file, "config" | "config.worktree" | ".gitconfig" | ".git") || path.split('/').any(|name| name == "hooks")
 }
 
 /// Whether a name with a variable in it may become `name`: `$x.sh`, `out_$i.log`.
@@ -155,6 +188,34 @@ mod tests {
             ("main.go", "go run main.go"),
             ("justfile", "just p"),
             ("x.sql", "psql -f x.sql"),
+            ("rules", "make -frules"),
+            ("rules", "make --file=rules"),
+            ("rules", "make -srf rules a"),
+            ("rc", "bash --rcfile rc -ic true"),
+            ("rc", "bash --init-file rc -i -c true"),
+            ("m", "node -r ./m empty.js"),
+            ("m", "node --require=./m empty.js"),
+            ("p.awk", "awk -v x=1 -fp.awk"),
+            ("p", "awk -f p hi.txt"),
+            ("s.sed", "sed -f s.sed hi.txt"),
+            ("s", "sed -nfs hi.txt"),
+            ("s", "sed --file=s hi.txt"),
+            ("c", "ssh -F c host true"),
+            ("c", "ssh -Fc host true"),
+            ("c", "scp -F c hi.txt host:"),
+            ("a.txt", "gcc -c hello.c @a.txt"),
+            ("jo", "java @jo X.java"),
+            (".proverc", "prove hi.txt"),
+            ("z", "prove ./z"),
+            ("zz.py", "pydoc3 zz"),
+            ("zz", "pdb3 -c c zz"),
+            ("r/.git/config", "git -C r p"),
+            ("g/config", "git -C r p"),
+            ("r/.git/hooks/post-commit", "git -C r commit -m x"),
+            ("h/hooks/post-checkout", "git clone . c"),
+            (".gitconfig", "git p"),
+            ("rules", "x=rules; make -f $x"),
+            ("c", "ssh -F \"$x\" host"),
         ] {
             for line in lines(file, run) {
                 assert!(analyse(&line).hides, "{line}: {:?}", analyse(&line));
@@ -177,6 +238,12 @@ mod tests {
             "cargo test > log 2>&1; tail -5 log",
             "chmod +x x.py && python3 x.py",
             "chmod 755 x.sh; bash x.sh",
+            "echo x > a.c; gcc -c a.c",
+            "echo x >> .gitignore && git add -A && git commit -m y",
+            "echo x > config.toml; git add config.toml",
+            "echo x > data.txt; awk -f report.awk data.txt",
+            "echo x > data.txt; sed -f fix.sed data.txt",
+            "echo '*.png binary' >> .gitattributes && git add .gitattributes",
         ] {
             assert!(!analyse(line).hides, "{line}: {:?}", analyse(line));
         }

@@ -1,5 +1,6 @@
 //! Where a shell finds what it runs: in the line after `-c`, in a file, or in its input.
 
+use super::folders::Folder;
 use super::unwrap::base;
 
 /// Shells, by name without a version.
@@ -72,6 +73,18 @@ pub(super) fn is_input(word: &str) -> bool {
         [.., "stdin" | "tty"] => device,
         [.., "fd", _] => device,
         _ => false,
+    }
+}
+
+/// The same, seen from the folder that the program runs in.
+pub(super) fn is_input_in(folder: &Folder, word: &str) -> bool {
+    match folder {
+        Folder::Start | Folder::Elsewhere => false,
+        Folder::At(steps) => is_input(&format!("{}/{word}", steps.join("/"))),
+        Folder::Unknown => {
+            let name = base(word);
+            name == "stdin" || (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
+        }
     }
 }
 

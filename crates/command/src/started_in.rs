@@ -1,7 +1,8 @@
 //! In which folder a command starts what it runs in its turn: `env -C`, `sudo -D`, `find -execdir`.
 
 use super::folders::Folder;
-use super::unwrap::is_assignment;
+use super::option_reader::ReadWord;
+use super::unwrap::{self, is_assignment};
 use super::{marks, screen};
 
 /// What runs another command where it stands itself, and has no option to do otherwise.
@@ -150,19 +151,8 @@ pub(super) fn started_in(argv: &[String], folder: &Folder) -> Folder {
         name if STAYS.contains(&name) => same(),
         name if ELSEWHERE.contains(&name) => Folder::Elsewhere,
         name if ANYWHERE.contains(&name) => Folder::Unknown,
-        "env" | "genv" => match option(words, "uCaS", 'C', &["chdir", "split-string"]) {
-            OptionValue::Not => same(),
-            OptionValue::Value(path) => folder.then(path),
-            OptionValue::Untold => Folder::Unknown,
-        },
-        "sudo" => match option(words, "ughpCrtTUDR", 'D', &["chdir", "login", "chroot"]) {
-            OptionValue::Not if words.iter().any(|word| word.starts_with('-') && word.contains(['i', 'R'])) => {
-                Folder::Unknown
-            }
-            OptionValue::Not => same(),
-            OptionValue::Value(path) => folder.then(path),
-            OptionValue::Untold => Folder::Unknown,
-        },
+        "env" | "genv" => entered(program, words, 'C', folder),
+        "sudo" => entered(program, words, 'D', folder),
         "find" | "gfind" if words.iter().any(|word| matches!(word.as_str(), "-execdir" | "-okdir")) => Folder::Unknown,
         // A restricted shell refuses `cd`.
         "rbash" | "rzsh" | "rksh" => Folder::Unknown,
@@ -177,51 +167,34 @@ pub(super) fn started_in(argv: &[String], folder: &Folder) -> Folder {
     }
 }
 
-/// The value of an option, as far as the line tells it.
-enum OptionValue<'w> {
-    Not,
-    Value(&'w str),
-    /// It is there, and what it says is not literal or not understood.
-    Untold,
-}
+/// Other long options of `env` and `sudo` that may change the folder.
+const MOVING: &[&str] = &["split-string", "login", "chroot"];
 
-/// The value of the option `-letter`, or of the first of `long` by any beginning of it; the others are not understood.
-/// `valued` are the letters that take a value.
-fn option<'w>(words: &'w [String], valued: &str, letter: char, long: &[&str]) -> OptionValue<'w> {
-    let mut given = OptionValue::Not;
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let value = if let Some(name) = word.strip_prefix("--") {
-            if name.is_empty() {
-                break;
+/// The folder that a wrapper changes into by the option `-letter` or `--chdir`.
+fn entered(name: &str, words: &[String], letter: char, folder: &Folder) -> Folder {
+    let mut path = None;
+    for option in unwrap::options_of(name, words) {
+        match option {
+            ReadWord::Letter(given, value) if given == letter => path = Some(value),
+            ReadWord::Long(long, value) | ReadWord::Abbreviated(long, value) if "chdir".starts_with(long) => {
+                path = Some(value);
             }
-            let (name, value) = name.split_once('=').map_or((name, None), |(name, value)| (name, Some(value)));
-            match long.iter().position(|known| known.starts_with(name)) {
-                None => continue,
-                Some(0) => value.or_else(|| words.next().map(String::as_str)),
-                Some(_) => return OptionValue::Untold,
+            // `env -S '-C folder program'`; a home or another root.
+            ReadWord::Letter('S', _) if name != "sudo" => return Folder::Unknown,
+            ReadWord::Letter('i' | 'R', _) if name == "sudo" => return Folder::Unknown,
+            ReadWord::Long(long, _) | ReadWord::Abbreviated(long, _)
+                if MOVING.iter().any(|known| known.starts_with(long)) =>
+            {
+                return Folder::Unknown;
             }
-        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-            let Some(at) = letters.find(|c| valued.contains(c)) else { continue };
-            let attached = &letters[at + 1..];
-            let value = if attached.is_empty() { words.next().map(String::as_str) } else { Some(attached) };
-            match letters[at..].starts_with(letter) {
-                true => value,
-                // `env -S '-C folder program'`
-                false if letters[at..].starts_with('S') => return OptionValue::Untold,
-                false => continue,
-            }
-        } else if word.contains('=') || word == "-" {
-            continue;
-        } else {
-            break;
-        };
-        match value.filter(|path| is_literal(path)) {
-            Some(path) => given = OptionValue::Value(path),
-            None => return OptionValue::Untold,
+            _ => {}
         }
     }
-    given
+    match path {
+        None => folder.clone(),
+        Some(Some(path)) if is_literal(path) => folder.then(path),
+        Some(_) => Folder::Unknown,
+    }
 }
 
 /// Whether a word of a command stands for itself.

@@ -4,6 +4,7 @@
 //! few lets a forbidden command through; so where the options of a wrapper are not understood, every
 //! tail of its words counts.
 
+use super::option_reader::{OptionReader, ReadWord, ValuedOptions};
 use super::runners::{ANY_TAIL, RUNNERS};
 use super::shell::{self, is_shell};
 use super::{git, inline, program_variables};
@@ -22,10 +23,7 @@ pub(super) enum Inner {
 /// How a wrapper's own words end.
 struct Wrapper {
     names: &'static [&'static str],
-    /// Letters of options that take the next word.
-    valued: &'static str,
-    /// Long options that take the next word.
-    long_valued: &'static [&'static str],
+    valued: ValuedOptions,
     /// Words of its own before the command.
     operands: usize,
     then: WrappedForm,
@@ -39,32 +37,41 @@ enum WrappedForm {
     Line,
 }
 
-const fn wrapper(names: &'static [&'static str], valued: &'static str, operands: usize) -> Wrapper {
-    Wrapper { names, valued, long_valued: &[], operands, then: WrappedForm::Argv }
+const fn wrapper(names: &'static [&'static str], letters: &'static str, operands: usize) -> Wrapper {
+    Wrapper { names, valued: ValuedOptions { letters, long: &[] }, operands, then: WrappedForm::Argv }
+}
+
+impl Wrapper {
+    const fn long(mut self, long: &'static [&'static str]) -> Self {
+        self.valued.long = long;
+        self
+    }
+
+    const fn line(mut self) -> Self {
+        self.then = WrappedForm::Line;
+        self
+    }
 }
 
 static WRAPPERS: &[Wrapper] = &[
-    Wrapper { long_valued: &["unset", "chdir", "argv0"], ..wrapper(&["env", "genv"], "uCa", 0) },
-    Wrapper {
-        long_valued: &[
-            "user",
-            "group",
-            "host",
-            "prompt",
-            "chdir",
-            "chroot",
-            "close-from",
-            "role",
-            "type",
-            "other-user",
-        ],
-        ..wrapper(&["sudo"], "ughpCrtTUDR", 0)
-    },
+    wrapper(&["env", "genv"], "uCa", 0).long(&["unset", "chdir", "argv0"]),
+    wrapper(&["sudo"], "ughpCrtTUDR", 0).long(&[
+        "user",
+        "group",
+        "host",
+        "prompt",
+        "chdir",
+        "chroot",
+        "close-from",
+        "role",
+        "type",
+        "other-user",
+    ]),
     wrapper(&["doas"], "uC", 0),
-    Wrapper { long_valued: &["signal", "kill-after"], ..wrapper(&["timeout", "gtimeout"], "sk", 1) },
-    Wrapper { long_valued: &["adjustment"], ..wrapper(&["nice", "gnice"], "n", 0) },
-    Wrapper { long_valued: &["class", "classdata", "pid", "pgid", "uid"], ..wrapper(&["ionice"], "cnpPu", 0) },
-    Wrapper { long_valued: &["input", "output", "error"], ..wrapper(&["stdbuf", "gstdbuf"], "ioe", 0) },
+    wrapper(&["timeout", "gtimeout"], "sk", 1).long(&["signal", "kill-after"]),
+    wrapper(&["nice", "gnice"], "n", 0).long(&["adjustment"]),
+    wrapper(&["ionice"], "cnpPu", 0).long(&["class", "classdata", "pid", "pgid", "uid"]),
+    wrapper(&["stdbuf", "gstdbuf"], "ioe", 0).long(&["input", "output", "error"]),
     wrapper(
         &[
             "nohup",
@@ -93,22 +100,22 @@ static WRAPPERS: &[Wrapper] = &[
     ),
     wrapper(&["repeat"], "", 1),
     wrapper(&["exec"], "a", 0),
-    Wrapper { long_valued: &["format", "output"], ..wrapper(&["time", "gtime"], "fo", 0) },
-    Wrapper { long_valued: &["userspec", "groups"], ..wrapper(&["chroot", "gchroot"], "", 1) },
-    Wrapper {
-        long_valued: &["arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"],
-        ..wrapper(&["xargs", "gxargs"], "adEIJLnPRs", 0)
-    },
-    Wrapper { long_valued: &["sched-runtime", "sched-period", "sched-deadline"], ..wrapper(&["chrt"], "TPD", 1) },
+    wrapper(&["time", "gtime"], "fo", 0).long(&["format", "output"]),
+    wrapper(&["chroot", "gchroot"], "", 1).long(&["userspec", "groups"]),
+    wrapper(&["xargs", "gxargs"], "adEIJLnPRs", 0).long(&[
+        "arg-file",
+        "delimiter",
+        "max-args",
+        "max-procs",
+        "max-chars",
+        "process-slot-var",
+    ]),
+    wrapper(&["chrt"], "TPD", 1).long(&["sched-runtime", "sched-period", "sched-deadline"]),
     wrapper(&["taskset"], "", 1),
-    Wrapper { long_valued: &["wait", "timeout", "conflict-exit-code"], ..wrapper(&["flock"], "wE", 1) },
-    Wrapper {
-        long_valued: &["interval", "equexit", "shotsdir"],
-        then: WrappedForm::Line,
-        ..wrapper(&["watch"], "nqs", 0)
-    },
-    Wrapper { then: WrappedForm::Line, ..wrapper(&["eval"], "", 0) },
-    Wrapper { then: WrappedForm::Line, ..wrapper(&["ssh"], "BbcDEeFIiJLlmOopQRSWw", 1) },
+    wrapper(&["flock"], "wE", 1).long(&["wait", "timeout", "conflict-exit-code"]),
+    wrapper(&["watch"], "nqs", 0).long(&["interval", "equexit", "shotsdir"]).line(),
+    wrapper(&["eval"], "", 0).line(),
+    wrapper(&["ssh"], "BbcDEeFIiJLlmOopQRSWw", 1).line(),
 ];
 
 /// Where the word stands after which `name` runs something.
@@ -283,45 +290,35 @@ impl Wrapper {
 
     /// The words of the command; none if an option is not understood.
     fn rest<'w>(&self, words: &'w [String]) -> Option<&'w [String]> {
-        let mut at = 0;
         let mut operands = self.operands;
-        while let Some(word) = words.get(at) {
-            if let Some(long) = word.strip_prefix("--") {
-                at += 1;
-                if long.is_empty() {
-                    break;
-                }
-                if !long.contains('=') {
-                    // An abbreviation may take the next word, or not.
-                    let whole = self.long_valued.contains(&long);
-                    if !whole && self.long_valued.iter().any(|known| known.starts_with(long)) {
-                        return None;
-                    }
-                    at += usize::from(whole);
-                }
-            } else if word.len() > 1 && word.starts_with('-') {
-                at += 1;
-                let letters = &word[1..];
-                let value = letters.char_indices().find(|(_, letter)| self.valued.contains(*letter));
-                // The value is the rest of the word, or the next one.
-                at += usize::from(value.is_some_and(|(place, letter)| place + letter.len_utf8() == letters.len()));
-            } else if matches!(self.names[0], "env" | "sudo" | "doas") && (word.contains('=') || word == "-") {
-                // Any name is one to them, also one that a shell does not take; `env -` is `env -i`.
-                at += 1;
-            } else if operands > 0 {
-                operands -= 1;
-                at += 1;
-            } else {
-                break;
+        let mut reader = OptionReader::new(words, self.valued);
+        loop {
+            match reader.next() {
+                None => return Some(&[]),
+                Some(ReadWord::Abbreviated(..)) => return None,
+                Some(ReadWord::Letter(..) | ReadWord::Long(..)) => {}
+                Some(ReadWord::Operand(word)) if self.is_own(word) => {}
+                Some(ReadWord::Operand(_)) if operands > 0 => operands -= 1,
+                Some(ReadWord::Operand(_)) => return words.get(reader.place() - 1..),
             }
         }
-        // After `--` its own operands still come first.
-        while operands > 0 && at < words.len() && at > 0 && words[at - 1] == "--" {
-            operands -= 1;
-            at += 1;
-        }
-        Some(words.get(at..).unwrap_or(&[]))
     }
+
+    /// Whether a word sets a variable for the command. Any name is one to them, also one that a shell does not take;
+    /// `env -` is `env -i`.
+    fn is_own(&self, word: &str) -> bool {
+        matches!(self.names[0], "env" | "sudo" | "doas") && (word.contains('=') || word == "-")
+    }
+}
+
+/// The options of a wrapper up to the command that it runs.
+pub(super) fn options_of<'w>(name: &str, words: &'w [String]) -> impl Iterator<Item = ReadWord<'w>> {
+    let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name));
+    let all = wrapper.into_iter().flat_map(|wrapper| {
+        let own = |word: &ReadWord<'_>| !matches!(word, ReadWord::Operand(word) if !wrapper.is_own(word));
+        OptionReader::new(words, wrapper.valued).take_while(own)
+    });
+    all.filter(|word| !matches!(word, ReadWord::Operand(_)))
 }
 
 /// A dynamic linker, which runs the program it is given: `ld.so`, `ld-linux-x86-64.so.2`, `ld-musl-x86_64.so.1`,

@@ -3,12 +3,14 @@
 
 use std::collections::HashSet;
 
+use portcullis_base::loads_code;
+
 use super::unwrap::{base, is_assignment};
 use super::{builtin, marks};
 
-/// Variables that a shell sets to numbers.
+/// Variables that a shell sets to numbers. It evaluates whatever else they are set to.
 const NUMBERS: &[&str] =
-    &["RANDOM", "SRANDOM", "SECONDS", "LINENO", "EPOCHSECONDS", "BASHPID", "PPID", "UID", "EUID", "OPTIND", "SHLVL"];
+    &["RANDOM", "SRANDOM", "SECONDS", "LINENO", "EPOCHSECONDS", "BASHPID", "PPID", "UID", "EUID", "OPTIND", "HISTCMD"];
 
 /// Operators of `[[ … ]]` that evaluate both sides.
 const COMPARE: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
@@ -46,8 +48,13 @@ impl Vars {
         if declares && words().any(|word| word.starts_with('-') && word.contains('n')) {
             self.renamed = true;
         }
-        if matches!(program, Some("read" | "mapfile" | "readarray" | "printf" | "getopts" | "unset" | "wait")) {
-            words().for_each(|word| self.other(word.split('[').next().unwrap_or(word)));
+        let name = |word: &'_ str| word.split('[').next().unwrap_or("").trim_start_matches("-v").to_owned();
+        match program {
+            Some("read" | "mapfile" | "readarray" | "printf" | "getopts" | "wait") => {
+                words().for_each(|word| self.other(&name(word)));
+            }
+            Some("unset") => self.others.extend(words().map(name)),
+            _ => {}
         }
     }
 
@@ -79,7 +86,9 @@ impl Vars {
         }
     }
 
+    /// It is set to something that may be no number.
     fn other(&mut self, name: &str) {
+        self.unknown |= NUMBERS.contains(&name);
         self.others.insert(name.to_owned());
     }
 
@@ -120,6 +129,8 @@ impl Vars {
                 '0'..='9' => after.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "#_@".contains(c)),
                 'a'..='z' | 'A'..='Z' | '_' => {
                     let (name, behind) = name_at(rest);
+                    // Arithmetic can set it, and an element of it.
+                    self.unknown |= loads_code(name).is_some();
                     if let Some(behind) = set_to_number(behind) {
                         self.numbers.insert(name.to_owned());
                         behind
@@ -284,8 +295,25 @@ mod tests {
             "echo \"${!x}\"",
             "cat <<E\n${x@P}\nE",
             "bash -c 'echo $((a))'",
+            "read RANDOM <<< 'a[$(touch made)]'",
+            "for RANDOM in 'a[$(touch made)]'; do :; done",
+            "for SECONDS in $x; do :; done",
+            "mapfile -t RANDOM < f",
+            "printf -v RANDOM %s x",
+            "printf -vRANDOM %s x",
+            "getopts a: x -a 'y[$(touch made)]'; RANDOM=$OPTARG",
+            "set -- 'a[$(touch made)]'; RANDOM=$1",
+            "RANDOM=$(base64 -d <<< YVskKHRvdWNoIG1hZGUpXQ==)",
+            "SECONDS=`base64 -d <<< YVskKHRvdWNoIG1hZGUpXQ==`",
+            "OPTIND=$(base64 -d <<< YVskKHRvdWNoIG1hZGUpXQ==)",
+            "export SECONDS=$x",
+            "x=$(base64 -d <<< YVskKHRvdWNoIG1hZGUpXQ==); a=([x]=1)",
+            "x=$(cat f); a[x]=1",
+            "((BASH_CMDS[touch]=2))",
         ] {
-            assert!(analyse(line).hides, "{line}");
+            let found = analyse(line);
+            // Only what is opaque is looked at for what it hides.
+            assert!(found.hides && !found.opaque.is_empty(), "{line}");
         }
         for line in [
             "for i in 1 2; do echo $((i+1)); done",
@@ -303,6 +331,10 @@ mod tests {
             "[[ $x == a* ]] && echo b",
             "for k in \"${!a[@]}\"; do echo \"$k\"; done",
             "[ \"$x\" -gt 5 ] && echo b",
+            "SECONDS=0; make; echo $SECONDS",
+            "OPTIND=1; while getopts ab: o; do echo $o; done",
+            "unset OPTIND",
+            "a=(1 2 3); a[1]=x",
         ] {
             assert!(!analyse(line).hides, "{line}");
         }

@@ -311,6 +311,38 @@ const CARRYING: &[&str] = &[
     "cp do.sh y.sh; bash y.sh",
     "export PATH=$PWD/sub:$PATH; t made",
     "PATH=./sub t made",
+    // A variable that is set without an assignment.
+    "read -r CC <<< 'touch made;:'; export CC; make hello",
+    "for CC in 'touch made;:'; do export CC; make hello; done",
+    "unset PS4; : ${PS4:='$(touch made)'}; set -x; true",
+    // What a shell evaluates.
+    "read RANDOM <<< 'a[$(touch made)]'",
+    "RANDOM=$(base64 -d <<< YVskKHRvdWNoIG1hZGUpXQ==)",
+    // Files with a program, in other spellings.
+    "awk -v x=1 -f /dev/stdin <<< 'BEGIN{system(\"touch made\")}'",
+    "printf '1e tou%s made\\n' ch > s.sed; sed -nfs.sed hi.txt",
+    "printf 'a:;tou%s made\\n' ch > rules; make -srf rules a",
+    "printf 'tou%s made\\n' ch > rc; bash --rcfile rc -ic true",
+    "echo 'require(\"child_process\").execSync(\"tou\"+\"ch made\")' > m; node -r ./m empty.js",
+    // A folder that a variable names.
+    "printf '[alias]\\np=!tou%s made\\n' ch > .gitconfig; HOME=. git p; rm .gitconfig",
+    "GIT_EXEC_PATH=$PWD/sub git t made",
+    // What git reads.
+    "git init -q n; printf '[alias]\\np=!tou%s ../made\\n' ch >> n/.git/config; git -C n p; rm -rf n",
+    "git init -q n; git -C n config alias.p '!tou''ch ../made' get; git -C n p; rm -rf n",
+    "mkdir -p h/hooks; printf '#!/bin/sh\\ntou%s ../made\\n' ch > h/hooks/post-commit; chmod +x h/hooks/post-commit; \
+        git init -q --template=$PWD/h n; git -C n -c user.name=a -c user.email=b commit -q --allow-empty -m x; rm -rf h n",
+    // Files from which a program takes options.
+    "printf 'Host *\\nProxyCommand tou%s made\\n' ch > conf; ssh -Fconf host true",
+    "printf -- '-wrapper tou%s,made,--\\n' ch > a.txt; gcc -c hello.c @a.txt",
+    // A shell on its input.
+    "echo dG91Y2ggbWFkZQo= | base64 -d | linux64 -v",
+    "echo Y2QgL3dvcmtzcGFjZTsgdG91Y2ggbWFkZQo= | base64 -d | env -C /dev sh stdin",
+    // Files that a program writes by an option, a pattern or a patch.
+    "awk 'BEGIN{print \"tou\" \"ch made\" > \"s\"}'; sh s",
+    "base64 -d <<< dG91Y2ggbWFkZQo= | split -l1 - p; sh paa",
+    "LOADLIBES='$(shell $(T)ouch made)' T=t make hello",
+    "zip -q -T -TT'touch made;:' x.zip hi.txt",
 ];
 
 #[test]
@@ -326,7 +358,9 @@ fn l32_a_denied_command_that_a_text_of_the_line_carries_waits_for_a_person() {
             arena.write(&format!("work/{name}"), text);
         }
         arena.write("work/sub/x", "");
-        std::os::unix::fs::symlink("/usr/bin/touch", arena.path("work/sub/t")).expect("linked");
+        for name in ["t", "git-t"] {
+            std::os::unix::fs::symlink("/usr/bin/touch", arena.path(&format!("work/sub/{name}"))).expect("linked");
+        }
         // The hand is the slow part of it, so an ordinary user tries some of them.
         let step = if who == Who::Root { 1 } else { 7 };
         for line in CARRYING.iter().step_by(step) {
@@ -435,6 +469,18 @@ fn lines_of_every_day_are_not_made_a_persons_business_by_a_deny() {
         "(cd sub && make -j4)",
         "for d in a b; do (cd \"$d\" && npm ci); done",
         "cd ~/x && ls",
+        "echo x >> .gitignore && git add -A && git commit -m y",
+        "npm ci && npm test",
+        "make > log 2>&1; tail log",
+        "while read -r l; do echo \"$l\"; done < f",
+        "for CC in gcc clang; do make CC=$CC; done",
+        "awk -F, -v n=1 '$1 > n {print $2}' a.csv",
+        "awk -f report.awk data.txt",
+        "PYTHONPATH=. pytest -q > out.log",
+        "patch -p1 < fix.diff && python3 test.py",
+        "git config user.name x && git commit -m y",
+        "kubectl apply -f - <<E\nx: y\nE",
+        "gcc a.c -o a && ./a",
     ] {
         let found = explained(&arena, line);
         assert_eq!(found["only_a_person"], false, "{line}: {found}");

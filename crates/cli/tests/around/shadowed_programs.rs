@@ -7,7 +7,7 @@ use crate::arena::{Arena, EVERYBODY, Who};
 use crate::common::Ran;
 
 /// Ways to have `touch` mean something else. Each makes `evil` when `touch granted` is run after it.
-const SHADOWS: [(&str, &str); 14] = [
+const SHADOWS: [(&str, &str); 20] = [
     ("a function", "touch() { command touch evil; }"),
     ("a function with its word", "function touch { command touch evil; }"),
     ("a function in a block", "if true; then touch() { command touch evil; }; fi"),
@@ -21,6 +21,12 @@ const SHADOWS: [(&str, &str); 14] = [
     ("evaluated text", "eval \"$(cat lib.sh)\""),
     ("another PATH", "export PATH=/workspace/bin:$PATH"),
     ("what runs before each prompt", "PROMPT_COMMAND='/usr/bin/touch evil'"),
+    ("a here-string that sets", ": <<< ${BASH_ALIASES[touch]:=/usr/bin/touch evil #}"),
+    ("a file's name that sets", ": 2>/tmp/${BASH_CMDS[touch]:=2}"),
+    ("an index in an index", "y=touch; : ${BASH_CMDS[${y[0]}]:=/workspace/2}"),
+    ("an option before a builtin", "command -p . ./lib.sh"),
+    ("arithmetic that sets", "((BASH_CMDS[touch]=2))"),
+    ("a builtin that expands", "compgen -W $'\\x24{BASH_CMDS[touch]:=/workspace/2}'"),
     (
         "a shell that lies about itself",
         "builtin() { case $1 in declare|alias|export) ;; *) command builtin \"$@\";; esac; }; touch() { /usr/bin/touch evil; }",
@@ -28,15 +34,20 @@ const SHADOWS: [(&str, &str); 14] = [
 ];
 
 /// Lines after which the same words mean the same.
-const HARMLESS: [&str; 4] =
-    ["cd . && true", "export FOO=1", "for f in *; do echo \"$f\"; done", "cat > notes <<'E'\ntouch() { :; }\nE"];
+const HARMLESS: [&str; 5] = [
+    "cd . && true",
+    "export FOO=1",
+    "for f in *; do echo \"$f\"; done",
+    "cat > notes <<'E'\ntouch() { :; }\nE",
+    "i=0; while ((i < 3)); do ((i++)); done; echo $((i + 1))",
+];
 
 fn arena(who: Who) -> Arena {
     use std::os::unix::fs::PermissionsExt as _;
     let arena = Arena::of(who);
     arena.configure("[[rules]]\naction = \"bash\"\nargv = [\"touch\"]\neffect = \"allow\"\n");
     arena.write("work/lib.sh", "touch() { /usr/bin/touch evil; }\n");
-    for name in ["work/plant", "work/bin/touch"] {
+    for name in ["work/plant", "work/2", "work/bin/touch"] {
         arena.write(name, "#!/bin/sh\n/usr/bin/touch evil\n");
         std::fs::set_permissions(arena.path(name), std::fs::Permissions::from_mode(0o755)).expect("made runnable");
     }
@@ -44,7 +55,7 @@ fn arena(who: Who) -> Arena {
 }
 
 /// Ways to give a program another name in the shell. None of them names the verb `made`.
-const OTHER_NAMES: [(&str, &str); 10] = [
+const OTHER_NAMES: [(&str, &str); 12] = [
     ("an alias", "alias g=touch"),
     ("an alias by its table", "BASH_ALIASES[g]=touch"),
     ("an alias among others", "alias ll='ls -l' g=touch"),
@@ -54,6 +65,8 @@ const OTHER_NAMES: [(&str, &str); 10] = [
     ("a remembered path by its table", "BASH_CMDS[g]=/usr/bin/touch"),
     ("another PATH", "export PATH=/workspace/links:$PATH"),
     ("a declared PATH", "declare -x PATH=/workspace/links:/usr/bin"),
+    ("an alias in a here-string", ": <<< ${BASH_ALIASES[g]:=touch}"),
+    ("an alias behind an option", "command -p alias g=touch"),
     ("what runs for an unknown name", "command_not_found_handle() { shift; touch \"$@\"; }"),
 ];
 
@@ -83,9 +96,11 @@ fn try_run(arena: &Arena, lines: &[&str]) -> (Ran, Vec<bool>) {
 }
 
 #[test]
-fn a_rule_about_a_program_does_not_answer_where_its_name_may_mean_something_else() {
+fn l31_a_rule_about_a_program_does_not_answer_where_its_name_may_mean_something_else() {
     for who in EVERYBODY {
-        for (kind, line) in SHADOWS {
+        // A session is the slow part of it, so an ordinary user tries some of them.
+        let step = if who == Who::Root { 1 } else { 3 };
+        for (kind, line) in SHADOWS.into_iter().step_by(step) {
             let arena = arena(who);
             assert_eq!(run(&arena, &[line, "touch granted"]), [true, true], "{kind} as {who:?}");
             // The control: what was asked about and allowed is not the program that the rule names.
@@ -123,6 +138,25 @@ fn l31_under_approvals_allow_a_name_that_may_mean_a_denied_command_waits_for_a_p
                     assert!(format!("{}{}", ran.out, ran.err).contains("no-touch"), "{kind}: {}{}", ran.out, ran.err);
                 }
             }
+        }
+    }
+}
+
+/// A line of a persistent shell that makes it run a denied command by itself before the next one.
+#[test]
+fn l31_what_a_shell_runs_by_itself_waits_for_a_person() {
+    let deny = "[[rules]]\nid = \"no-touch\"\naction = \"*\"\nargv = [\"touch\", \"made\"]\neffect = \"deny\"\n";
+    let lines: [&[&str]; 3] = [
+        &["unset PROMPT_COMMAND; : <<< \"${PROMPT_COMMAND:=touch made}\"", "true"],
+        &["set -x", "read -r PS4 <<< '$(touch made)'; true"],
+        &["read -r PS4 <<< '$(touch made)'", "set -x; true"],
+    ];
+    for lines in lines {
+        for (rules, made) in [("", true), (deny, false)] {
+            let arena = Arena::of(Who::Root);
+            arena.configure(rules);
+            let (ran, _) = try_run(&arena, lines);
+            assert_eq!(arena.exists("work/made"), made, "{lines:?}: {}{}", ran.out, ran.err);
         }
     }
 }

@@ -1,54 +1,8 @@
 //! The recipe of a makefile that a command would run.
 
+use portcullis_command::MakeWords;
+
 use super::project_script::{LINES, NotKnown, Project, QuotedScript, cut};
-
-/// The words of `make`, as it reads them.
-#[derive(Default)]
-struct MakeWords<'w> {
-    folders: Vec<&'w str>,
-    files: Vec<&'w str>,
-    targets: Vec<&'w str>,
-}
-
-impl<'w> MakeWords<'w> {
-    fn of(words: &'w [String]) -> Self {
-        let mut out = Self::default();
-        let mut words = words.iter().map(String::as_str).peekable();
-        while let Some(word) = words.next() {
-            if word == "--" {
-                out.targets.extend(words.by_ref());
-            } else if let Some(long) = word.strip_prefix("--") {
-                let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-                let is = |whole: &str, least: usize| name.len() >= least && whole.starts_with(name);
-                let others = ["include-dir", "old-file", "assume-old", "new-file", "assume-new", "what-if", "eval"];
-                if is("directory", 2) {
-                    out.folders.extend(value.or_else(|| words.next()));
-                } else if is("file", 2) || is("makefile", 2) {
-                    out.files.extend(value.or_else(|| words.next()));
-                } else if value.is_none() && others.contains(&name) {
-                    words.next();
-                }
-            } else if let Some(letters) = word.strip_prefix('-') {
-                let Some(at) = letters.find(['C', 'f', 'I', 'o', 'W', 'E', 'j', 'l', 'O']) else { continue };
-                let attached = Some(&letters[at + 1..]).filter(|value| !value.is_empty());
-                match &letters[at..=at] {
-                    "C" => out.folders.extend(attached.or_else(|| words.next())),
-                    "f" => out.files.extend(attached.or_else(|| words.next())),
-                    // Their value may be left out.
-                    "j" | "l" => {
-                        let number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-                        _ = attached.or_else(|| words.next_if(number));
-                    }
-                    "O" => {}
-                    _ => _ = attached.or_else(|| words.next()),
-                }
-            } else if !word.contains('=') {
-                out.targets.push(word);
-            }
-        }
-        out
-    }
-}
 
 /// The recipes that `make` would run first.
 pub(super) fn recipes(words: &[String], project: &Project<'_>) -> Result<Vec<QuotedScript>, NotKnown> {

@@ -1,0 +1,81 @@
+//! The words of `make`, as it reads them.
+
+/// What the words of `make` name.
+#[derive(Debug, Default)]
+pub struct MakeWords<'w> {
+    /// Where it goes, one after another.
+    pub folders: Vec<&'w str>,
+    /// The makefiles that it is told to read.
+    pub files: Vec<&'w str>,
+    pub targets: Vec<&'w str>,
+}
+
+impl<'w> MakeWords<'w> {
+    /// Reads the words behind the name of the program.
+    #[must_use]
+    pub fn of(words: &'w [String]) -> Self {
+        let mut out = Self::default();
+        let mut words = words.iter().map(String::as_str).peekable();
+        while let Some(word) = words.next() {
+            if word == "--" {
+                out.targets.extend(words.by_ref());
+            } else if let Some(long) = word.strip_prefix("--") {
+                let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+                let is = |whole: &str, least: usize| name.len() >= least && whole.starts_with(name);
+                let others = ["include-dir", "old-file", "assume-old", "new-file", "assume-new", "what-if", "eval"];
+                if is("directory", 2) {
+                    out.folders.extend(value.or_else(|| words.next()));
+                } else if is("file", 2) || is("makefile", 2) {
+                    out.files.extend(value.or_else(|| words.next()));
+                } else if value.is_none() && others.contains(&name) {
+                    words.next();
+                }
+            } else if let Some(letters) = word.strip_prefix('-') {
+                let Some(at) = letters.find(['C', 'f', 'I', 'o', 'W', 'E', 'j', 'l', 'O']) else { continue };
+                let attached = Some(&letters[at + 1..]).filter(|value| !value.is_empty());
+                match &letters[at..=at] {
+                    "C" => out.folders.extend(attached.or_else(|| words.next())),
+                    "f" => out.files.extend(attached.or_else(|| words.next())),
+                    // Their value may be left out.
+                    "j" | "l" => {
+                        let number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+                        _ = attached.or_else(|| words.next_if(number));
+                    }
+                    "O" => {}
+                    _ => _ = attached.or_else(|| words.next()),
+                }
+            } else if !word.contains('=') {
+                out.targets.push(word);
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MakeWords;
+
+    #[test]
+    fn a_makefile_is_found_in_every_spelling() {
+        for line in [
+            "-f rules a",
+            "-frules a",
+            "-sf rules a",
+            "-srf rules a",
+            "-srfrules a",
+            "--file=rules a",
+            "--file rules a",
+            "--makefile=rules a",
+            "--mak rules a",
+            "--fi=rules a",
+            "-j4 -f rules a",
+            "-j 4 -f rules V=1 a",
+            "-Oline -frules a",
+        ] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let read = MakeWords::of(&words);
+            assert_eq!((read.files, read.targets), (vec!["rules"], vec!["a"]), "{line}");
+        }
+    }
+}
