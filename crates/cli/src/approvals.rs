@@ -137,6 +137,9 @@ pub async fn settle(world: &World, row: &AskRow, answer: AskAnswer, term: &Term)
             let revoke = world.command(&format!("grants revoke {grant}"));
             term.note(&format!("remembered as {grant}; take it back with: {revoke}"));
         }
+        Err(RuntimeError::Store(StoreError::AskSettled { state: AskState::Superseded, .. })) => {
+            return withdrawn(world, &runtime, row).await;
+        }
         Err(RuntimeError::Store(StoreError::AskSettled { .. })) => {
             return left_over(world, &runtime, row, refusal, term).await;
         }
@@ -168,6 +171,22 @@ async fn unheard(world: &World, row: &AskRow, term: &Term) -> anyhow::Result<()>
         term.note(&format!("the model has yet to hear of it: {next}, or a running `portcullis worker`"));
     }
     Ok(())
+}
+
+/// An ask that an interrupt withdrew, or whoever made its call. If nobody has closed it yet, that is done now.
+async fn withdrawn(world: &World, runtime: &Runtime, row: &AskRow) -> anyhow::Result<ExitKind> {
+    if row.state == AskState::Pending {
+        match runtime.withdraw_asks(row.session_id).await {
+            Ok(_) | Err(RuntimeError::Held(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let look = world.command(&format!("approvals show {}", row.ask_id));
+    Err(failed(format!(
+        "already_settled: ask {} was withdrawn: its session was interrupted, or its caller took the call back. This answer \
+         changed and ran nothing: {look}",
+        row.ask_id
+    )))
 }
 
 /// An ask that was answered before. If whoever allowed it died before the call ran, another allow runs

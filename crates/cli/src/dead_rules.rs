@@ -35,13 +35,13 @@ pub const REACHES: [ActionReach<'static>; 26] = [
     reach("sandbox_execute", &[]),
     reach("shell_close", OWN),
     reach("shell_describe", OWN),
-    reach("shell_exec", COMMANDS),
+    pinned("shell_exec", COMMANDS),
     reach("shell_history", OWN),
     reach("shell_open", SHELL),
     reach("shell_read_command", OWN),
     reach("shell_read_last_output", OWN),
     reach("shell_restart", SHELL),
-    reach("shell_run", COMMANDS),
+    pinned("shell_run", COMMANDS),
     reach("shell_set_cwd", FILES),
     reach("shell_set_env", OWN),
     reach("shell_unset_env", OWN),
@@ -53,7 +53,11 @@ pub const REACHES: [ActionReach<'static>; 26] = [
 ];
 
 const fn reach(action: &'static str, kinds: &'static [(ResourceKind, &'static [RuleEffect])]) -> ActionReach<'static> {
-    ActionReach { action, kinds }
+    ActionReach { action, kinds, pinned: false }
+}
+
+const fn pinned(action: &'static str, kinds: &'static [(ResourceKind, &'static [RuleEffect])]) -> ActionReach<'static> {
+    ActionReach { pinned: true, ..reach(action, kinds) }
 }
 
 #[cfg(test)]

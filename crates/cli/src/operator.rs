@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use portcullis::{Runtime, SessionId};
+use portcullis::{Runtime, RuntimeError, SessionId};
 use portcullis_base::EventId;
 use portcullis_pipeline::folded;
 use portcullis_store::{LeaseOwner, Log as _};
@@ -71,6 +71,14 @@ pub async fn send(globals: &Globals, session: SessionId, message: &str, term: &T
 pub async fn interrupt(globals: &Globals, session: SessionId, note: Option<&str>, term: &Term) -> anyhow::Result<()> {
     let opened = AddressedSession::new(globals, session).await?;
     let event = opened.runtime.interrupt(session, &person::login(), note).await?;
+    // Whoever holds the session closes them.
+    let withdrawn = match opened.runtime.withdraw_asks(session).await {
+        Err(RuntimeError::Held(_)) => Vec::new(),
+        closed => closed?,
+    };
+    for ask in withdrawn.iter().filter(|_| !term.json) {
+        term.note(&format!("withdrawn: {ask}; no answer to it runs anything"));
+    }
     told(&opened, session, event, ("interrupted", "stops it"), term).await
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis::instead::{self, Alternative};
 use portcullis::{Runtime, RuntimeBuilder};
-use portcullis_base::{Clock as _, Phase, SystemClock};
+use portcullis_base::{Clock as _, Code, Phase, SessionId, SystemClock};
 use portcullis_config::{
     ConfigError, Settings, UnreadableFile, project_file, rules_of,
     trust::{self, TrustRecord},
@@ -48,6 +48,7 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     let found = runtime.gate().explain(session, "local", tool, input).await;
     let instead = instead::instead_of(tool, input);
     let wrong = example_input::is_wrong_input(found.code);
+    let denied = denied_elsewhere(&runtime, session, &found, input).await;
     if wrong && !term.json {
         // No rule was asked: this is no decision about a call, but an input that is none.
         term.error(&found.reason);
@@ -55,9 +56,15 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
             term.note(&render::safe(&hint));
         }
     } else if term.json {
-        term.document(&document(&found, instead.as_ref()))?;
+        let mut document = document(&found, instead.as_ref());
+        document["denied_elsewhere"] = json!(denied);
+        term.document(&document)?;
     } else {
-        term.print(&in_words(&found, instead.as_ref()))?;
+        let mut text = in_words(&found, instead.as_ref());
+        if let Some(reason) = denied {
+            let _ = writeln!(text, "  {:<12}{}", "denied", exact(&reason, 2_000));
+        }
+        term.print(&text)?;
     }
     Ok(match found.decision {
         // No rule denies it: the tool does not do it.
@@ -67,6 +74,17 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
         Verdict::Deny if wrong => ExitKind::Usage,
         Verdict::Deny => ExitKind::Denied,
     })
+}
+
+/// The deny that a line meets which the read-only hand refuses before any rule is asked, where it would be run instead.
+async fn denied_elsewhere(runtime: &Runtime, session: SessionId, found: &Explained, input: &str) -> Option<String> {
+    let line = serde_json::from_str::<Value>(input).ok()?.get("command")?.clone();
+    if !is_refused(found) || example_input::is_wrong_input(found.code) {
+        return None;
+    }
+    let there = json!({ "command": line }).to_string();
+    let there = runtime.gate().explain(session, "local", "shell_run", &there).await;
+    (there.code == Some(Code::PolicyDenied)).then_some(there.reason)
 }
 
 /// Whether the call would stop before any rule is asked.

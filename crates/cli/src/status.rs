@@ -145,7 +145,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
 /// A session that is idle and has input, or whose ask was answered and whose model has yet to hear of it, reads as
 /// `rescheduling`; no event says so (agent-runtime 3.3).
 fn reads_as(state: &State) -> SessionStatus {
-    let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
+    let waits = waits(state);
     match state.session.status {
         SessionStatus::RequiresAction if !waits => SessionStatus::Rescheduling,
         // Calls that nobody's model made ask as well.
@@ -153,6 +153,12 @@ fn reads_as(state: &State) -> SessionStatus {
         SessionStatus::Idle if runnable(state).is_some() => SessionStatus::Rescheduling,
         status => status,
     }
+}
+
+/// Whether somebody has to answer. What was asked before an interrupt takes no answer.
+fn waits(state: &State) -> bool {
+    let asked = state.asks.pending().any(|ask| !state.inbox.interrupted_after(ask.seq));
+    asked || !state.progress.custom.is_empty()
 }
 
 /// The same of a row in a list, from its head alone: nothing waits in it, and there is work.
@@ -168,9 +174,8 @@ pub fn head_reads_as(head: &Head) -> SessionStatus {
 
 /// The input that a wake would take up first.
 fn runnable(state: &State) -> Option<&'static str> {
-    let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
     let interrupted = state.inbox.interrupted();
-    state.inbox.pending().first().filter(|_| !waits || interrupted).map(|input| input.kind())
+    state.inbox.pending().first().filter(|_| !waits(state) || interrupted).map(|input| input.kind())
 }
 
 async fn activation(world: &World, session: SessionId) -> anyhow::Result<Activation> {

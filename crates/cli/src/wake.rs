@@ -1,8 +1,12 @@
 //! `sessions wake`: one wake, run here. The low-level seam; a worker does the same for every session that is due.
 
+use std::sync::Arc;
+
 use portcullis::harness::{Limit, WakeEnd, WakeStop, Woken};
+use portcullis::model::{Model, Scripted};
 use portcullis::{RuntimeError, SessionId};
 use portcullis_event::facts::{FinalVerdict, StopReason};
+use portcullis_event::fold::InputContent;
 use portcullis_event::{LOCAL_TENANT, State};
 use portcullis_pipeline::folded;
 use portcullis_store::{AskFilter, Log as _};
@@ -21,6 +25,9 @@ use crate::signals::interruptible;
 use crate::thinker;
 use crate::world::{World, key};
 
+/// The script of a model that is there only because a wake has one: it fits no request.
+const NEVER_ASKED: &str = "[[turn]]\nwhen = { turn = 1000000 }\ntext = \"none\"\n";
+
 pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = thinker::settings(globals)?;
     let database = settings.database.clone();
@@ -31,7 +38,14 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
         )));
     };
     world.created(session).await?;
-    let model = thinker::choose(&world.settings, term).await?;
+    let inputs = folded(&*world.store, key(session)).await?.inbox.pending().to_vec();
+    let only_stops =
+        !inputs.is_empty() && inputs.iter().all(|input| matches!(input.said, InputContent::Interrupt { .. }));
+    let model = match thinker::choose(&world.settings, term).await {
+        // To record an interrupt no model is asked.
+        Err(_) if only_stops => Arc::new(Scripted::parse("no model", NEVER_ASKED)?.strict(true)) as Arc<dyn Model>,
+        chosen => chosen?,
+    };
     let runtime = world.runtime_of(session, "portcullis sessions wake").await?;
     let agent = thinker::agent(&runtime, &model, &world.settings, term).await;
     let cancel = CancellationToken::new();
@@ -142,8 +156,8 @@ fn of_answer(stop: &WakeStop, nothing: bool, checked: bool) -> Option<&'static s
 /// The commands that answer what the session waits for.
 pub async fn waiting(world: &World, session: SessionId, state: &State) -> anyhow::Result<Vec<String>> {
     let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?;
-    let mut commands: Vec<String> =
-        asks.iter().map(|ask| world.command(&format!("approvals show {}", ask.ask_id))).collect();
+    let open = asks.iter().filter(|ask| !state.inbox.interrupted_after(ask.asked_seq));
+    let mut commands: Vec<String> = open.map(|ask| world.command(&format!("approvals show {}", ask.ask_id))).collect();
     let custom = state.progress.custom.keys();
     commands.extend(custom.map(|id| world.command(&format!("sessions answer {session} --request {id} 'OUTPUT'"))));
     Ok(commands)

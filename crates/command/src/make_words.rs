@@ -8,6 +8,10 @@ pub struct MakeWords<'w> {
     /// The makefiles that it is told to read.
     pub files: Vec<&'w str>,
     pub targets: Vec<&'w str>,
+    /// `NAME=value` among its words.
+    pub assignments: Vec<&'w str>,
+    /// The option by which it is given lines of a makefile.
+    pub evaluates: Option<&'w str>,
 }
 
 impl<'w> MakeWords<'w> {
@@ -16,18 +20,24 @@ impl<'w> MakeWords<'w> {
     pub fn of(words: &'w [String]) -> Self {
         let mut out = Self::default();
         let mut words = words.iter().map(String::as_str).peekable();
+        let number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         while let Some(word) = words.next() {
             if word == "--" {
-                out.targets.extend(words.by_ref());
+                words.by_ref().for_each(|word| out.operand(word));
             } else if let Some(long) = word.strip_prefix("--") {
                 let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-                let is = |whole: &str, least: usize| name.len() >= least && whole.starts_with(name);
-                let others = ["include-dir", "old-file", "assume-old", "new-file", "assume-new", "what-if", "eval"];
-                if is("directory", 2) {
+                let is = |whole: &str| name.len() >= 2 && whole.starts_with(name);
+                let others = ["include-dir", "old-file", "assume-old", "new-file", "assume-new", "what-if"];
+                if is("directory") {
                     out.folders.extend(value.or_else(|| words.next()));
-                } else if is("file", 2) || is("makefile", 2) {
+                } else if is("file") || is("makefile") {
                     out.files.extend(value.or_else(|| words.next()));
-                } else if value.is_none() && others.contains(&name) {
+                } else if is("eval") {
+                    out.evaluates = Some(word);
+                    _ = value.or_else(|| words.next());
+                } else if is("jobs") || is("load-average") || is("max-load") {
+                    _ = value.or_else(|| words.next_if(number));
+                } else if value.is_none() && others.iter().any(|other| is(other)) {
                     words.next();
                 }
             } else if let Some(letters) = word.strip_prefix('-') {
@@ -37,18 +47,23 @@ impl<'w> MakeWords<'w> {
                     "C" => out.folders.extend(attached.or_else(|| words.next())),
                     "f" => out.files.extend(attached.or_else(|| words.next())),
                     // Their value may be left out.
-                    "j" | "l" => {
-                        let number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-                        _ = attached.or_else(|| words.next_if(number));
+                    "j" | "l" => _ = attached.or_else(|| words.next_if(number)),
+                    "E" => {
+                        out.evaluates = Some(word);
+                        _ = attached.or_else(|| words.next());
                     }
                     "O" => {}
                     _ => _ = attached.or_else(|| words.next()),
                 }
-            } else if !word.contains('=') {
-                out.targets.push(word);
+            } else {
+                out.operand(word);
             }
         }
         out
+    }
+
+    fn operand(&mut self, word: &'w str) {
+        if word.contains('=') { self.assignments.push(word) } else { self.targets.push(word) }
     }
 }
 

@@ -33,6 +33,11 @@ pub enum Fault {
     NoTool { action: String, known: String },
     #[error("can never match: what `{action}` does is not decided by {kind}; {instead}")]
     NoSuchKind { action: String, kind: &'static str, instead: String },
+    #[error(
+        "never decides: {actions} asks every time by its own default, which only a deny changes; a rule for the `bash` of \
+         `--profile code` has action = \"bash\" or \"*\""
+    )]
+    Pinned { actions: String },
     #[error("can never match the project {project:?}: {why}")]
     Project { project: String, why: &'static str },
     #[error(
@@ -64,6 +69,8 @@ pub struct ActionReach<'a> {
     pub action: &'a str,
     /// The kinds of resources that are touched under it, and the effects of a rule about such a resource that count.
     pub kinds: &'a [(ResourceKind, &'a [RuleEffect])],
+    /// The tool's own default asks every time.
+    pub pinned: bool,
 }
 
 impl ActionReach<'_> {
@@ -92,7 +99,7 @@ pub fn lint(rules: &[Rule], actions: &[ActionReach<'_>], now: Timestamp) -> Vec<
         if let Some(fault) = rule.scope.project.as_deref().and_then(stray_project) {
             found(fault);
         }
-        if let Some(fault) = out_of_reach(rule, actions) {
+        if let Some(fault) = out_of_reach(rule, actions).or_else(|| pinned_by_default(rule, actions)) {
             found(fault);
         }
         // What decides before a rule that matches nothing is of no interest.
@@ -236,6 +243,22 @@ fn out_of_reach(rule: &Rule, actions: &[ActionReach<'_>]) -> Option<Fault> {
         _ => "names of tools",
     };
     Some(Fault::NoSuchKind { action, kind, instead })
+}
+
+/// Whether every tool that an allow or an ask speaks of asks every time all the same (tool-contract R8).
+fn pinned_by_default(rule: &Rule, actions: &[ActionReach<'_>]) -> Option<Fault> {
+    let speaks_of = |known: &&ActionReach<'_>| {
+        let of_kind = match &rule.resource {
+            ResourcePattern::Argv(_) => known.counts(ResourceKind::Argv, rule.effect),
+            ResourcePattern::Any => !known.kinds.is_empty(),
+            _ => return false,
+        };
+        of_kind && rule.action.matches(&Action::new(known.action))
+    };
+    let meant: Vec<&ActionReach<'_>> = actions.iter().filter(speaks_of).collect();
+    let pinned = rule.effect < RuleEffect::AskPinned && !meant.is_empty() && meant.iter().all(|known| known.pinned);
+    let named = || meant.iter().map(|known| format!("`{}`", known.action)).collect::<Vec<_>>().join(" and ");
+    pinned.then(|| Fault::Pinned { actions: named() })
 }
 
 fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {

@@ -38,7 +38,7 @@ pub enum PlaceKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaterPlace {
     /// Names of folders and files, in lower case. A `/` at the end says that everything beneath counts too; a `*` that
-    /// begins a name stands for any characters.
+    /// begins or ends a name stands for any characters.
     pub pattern: &'static str,
     pub kind: PlaceKind,
     /// One sentence that says what runs it.
@@ -200,6 +200,17 @@ pub const PLACES: &[LaterPlace] = &[
     place(Tool, ".mvn/wrapper/maven-wrapper.properties", "`./mvnw` downloads and runs what it names"),
     place(Tool, ".cargo/config.toml", "cargo runs the linkers, wrappers and runners that it names"),
     place(Tool, ".cargo/config", "cargo runs the linkers, wrappers and runners that it names"),
+    place(Tool, "rust-toolchain", "cargo and rustc run the toolchain that it names, also one in a folder"),
+    place(Tool, "rust-toolchain.toml", "cargo and rustc run the toolchain that it names, also one in a folder"),
+    place(Tool, "gradle/wrapper/", "`./gradlew` runs what is in it, and what it downloads"),
+    place(Tool, ".huskyrc*", "husky makes git run the commands in it"),
+    place(Tool, ".lintstagedrc*", "lint-staged runs the commands in it at every commit"),
+    place(Tool, ".pnp.cjs", "yarn loads it before every script"),
+    place(Tool, ".pnp.loader.mjs", "yarn loads it before every script"),
+    place(Tool, "ansible.cfg", "ansible loads the plugins and runs the programs that it names"),
+    place(Home, ".ansible.cfg", "ansible loads the plugins and runs the programs that it names"),
+    place(Tool, "pip.conf", "pip installs from the places that it names"),
+    place(Tool, ".proverc", "prove takes its options from it, also the program that runs tests"),
     place(Tool, ".bazelrc", "bazel takes the programs that it runs from it"),
     place(Tool, "tools/bazel", "bazel runs it in its own place"),
     place(Tool, ".mcp.json", "agents start the servers that it names"),
@@ -283,29 +294,27 @@ impl LaterPlace {
     }
 }
 
-/// The names with which places begin, and the ends of those that only end in something. A look through a tree asks this
-/// of every name.
+/// The whole names with which places begin, and those with a `*`. A look through a tree asks this of every name.
 static FIRST: LazyLock<(HashSet<&'static str>, Vec<&'static str>)> = LazyLock::new(|| {
     let first = PLACES.iter().filter_map(|place| place.pattern.split('/').next());
-    let (ends, whole): (Vec<&str>, Vec<&str>) = first.partition(|name| name.starts_with('*'));
-    (whole.into_iter().collect(), ends.into_iter().map(|name| name.trim_start_matches('*')).collect())
+    let (open, whole): (Vec<&str>, Vec<&str>) = first.partition(|name| name.contains('*'));
+    (whole.into_iter().collect(), open)
 });
 
 /// Whether a place may begin with this name.
 #[must_use]
 pub fn may_begin(name: &str) -> bool {
-    let (whole, ends) = &*FIRST;
-    let low = name.to_ascii_lowercase();
-    whole.contains(low.as_str()) || ends.iter().any(|end| low.ends_with(end))
+    let (whole, open) = &*FIRST;
+    whole.contains(name.to_ascii_lowercase().as_str()) || open.iter().any(|meant| is_name(meant, name))
 }
 
 /// Whether one name is the one meant. Letter case does not count: some file systems do not tell it apart.
 pub(crate) fn is_name(meant: &str, name: &str) -> bool {
-    match meant.strip_prefix('*') {
-        Some(end) => {
-            name.len() >= end.len() && name.as_bytes()[name.len() - end.len()..].eq_ignore_ascii_case(end.as_bytes())
-        }
-        None => meant.eq_ignore_ascii_case(name),
+    let (is, at) = (name.as_bytes(), meant.len().saturating_sub(1));
+    match (meant.strip_prefix('*'), meant.strip_suffix('*')) {
+        (Some(end), _) => is.len() >= at && is[is.len() - at..].eq_ignore_ascii_case(end.as_bytes()),
+        (None, Some(start)) => is.len() >= at && is[..at].eq_ignore_ascii_case(start.as_bytes()),
+        (None, None) => meant.eq_ignore_ascii_case(name),
     }
 }
 
@@ -346,7 +355,7 @@ pub(crate) fn hits(path: &str) -> Vec<PathMeaning> {
     let hit = |(start, place): (usize, &'static LaterPlace)| PathMeaning {
         name: place.pattern,
         why: place.why,
-        signs: place.names().enumerate().map(|(at, name)| (start + at, name.trim_start_matches('*'))).collect(),
+        signs: place.names().enumerate().map(|(at, name)| (start + at, name.trim_matches('*'))).collect(),
     };
     found(&names).into_iter().map(hit).collect()
 }

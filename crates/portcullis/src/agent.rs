@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::{AppendId, Entropy, EventId, SessionId, limits};
+use portcullis_base::{AppendId, AskId, Entropy, EventId, SessionId, limits};
 use portcullis_event::facts::{Block, UserInterrupt, UserMessage};
-use portcullis_event::{Actor, EventBody};
+use portcullis_event::{Actor, AskState, EventBody};
 use portcullis_harness::directive::terminal_tool;
 use portcullis_harness::{Harness, KnownTalks, Post, Settings, Watcher, Woken};
 use portcullis_model::Model;
@@ -88,6 +88,30 @@ impl Runtime {
     pub async fn interrupt(&self, session: SessionId, by: &str, note: Option<&str>) -> Result<EventId, RuntimeError> {
         let note = note.map(|note| self.gate.masked(note));
         self.append_input(session, by, &UserInterrupt { note }).await
+    }
+
+    /// Closes the asks of a session that was interrupted, and settles their calls. A process that holds the session does
+    /// that by itself, and so does the next wake; this is for a session that nobody works on. Gives the asks it closed.
+    ///
+    /// # Errors
+    /// If a live process holds the session, or the store fails.
+    pub async fn withdraw_asks(&self, session: SessionId) -> Result<Vec<AskId>, RuntimeError> {
+        let held = self.claim(session, Duration::ZERO).await?;
+        let stopped = held.with_state(|state| {
+            let asks = state.intents.open().filter_map(|intent| state.asks.get(intent.ask_id?));
+            let stopped = asks.filter(|ask| matches!(ask.state, AskState::Pending | AskState::Answered));
+            let stopped = stopped.filter(|ask| state.inbox.interrupted_after(ask.seq));
+            stopped.map(|ask| ask.ask_id).collect::<Vec<_>>()
+        });
+        let mut closed = Ok(stopped.clone());
+        for ask in stopped {
+            if let Err(halt) = held.supersede(ask).await {
+                closed = Err(halt.into());
+                break;
+            }
+        }
+        give_back(held).await;
+        closed
     }
 
     async fn append_input<B: EventBody>(

@@ -203,7 +203,7 @@ fn attacks() -> Vec<Attack> {
             input: json!({"command": "npm test || sh -c \"$(sed -n 's/.*: \"\\(touch [a-z]*\\)\".*/\\1/p' package.json)\""}),
             before: |arena| put(arena, "package.json", "{\"scripts\": {\n\"test\": \"touch shown\"\n}}\n"),
             between: |arena| put(arena, "package.json", "{\"scripts\": {\n\"test\": \"touch other\"\n}}\n"),
-            names: "scripts.test of /workspace/package.json is another one",
+            names: "/workspace/package.json is another one",
             elsewhere: "work/other",
         },
         Attack {

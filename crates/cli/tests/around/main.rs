@@ -8,6 +8,7 @@ mod approved_elsewhere;
 #[allow(dead_code, reason = "each class uses the part of it that it needs")]
 mod arena;
 mod argv_denies;
+mod bound_files;
 mod code_loading_variables;
 #[path = "../it/common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the binary, which use all of it")]
@@ -16,6 +17,7 @@ mod depth;
 mod git_configuration;
 mod no_secret_in_any_row;
 mod planted_configuration;
+mod quoted_scripts;
 mod run_later;
 mod shadowed_programs;
 mod shown_to_the_end;

@@ -101,6 +101,46 @@ fn l69_a_secret_said_anywhere_stands_in_no_column_of_any_table() {
     }
 }
 
+/// A key that nobody typed: it is the name of a file that a pattern matches, or stands in a script that an ask quotes.
+#[test]
+fn l69_a_key_in_the_name_of_a_file_or_in_a_quoted_script_stands_in_no_row() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let key = "AKIAIOSFODNN7EXAMPLQ";
+        arena.write(&format!("work/{key}.txt"), "text\n");
+        arena.write(&format!("work/sub/{key}"), "#!/bin/sh\n");
+        arena.write("work/package.json", &json!({"scripts": {"test": format!("echo {key}")}}).to_string());
+        for line in ["cat AKI*", "ls AKI*", "head -n 1 sub/*", "wc -l AKI?IOSF*"] {
+            arena.run(&["call", "bash", &json!({ "command": line }).to_string()]).ends(0);
+        }
+        for (tool, input) in [("glob", json!({"pattern": "**/AKI*"})), ("grep", json!({"pattern": "text"}))] {
+            arena.run(&["call", tool, &input.to_string()]).ends(0);
+        }
+        for line in ["sh sub/AK*", "npm test", "touch AKI*"] {
+            let ask = arena.run(&["call", "shell_run", &json!({ "command": line }).to_string()]).ends(3).id("ask_");
+            arena.run(&["approvals", "allow", &ask]);
+        }
+        let database = arena.home().join(".local/share/portcullis/portcullis.db");
+        let columns = columns_with(&database, key);
+        assert!(columns.is_empty(), "{who:?}: {columns:?}");
+        for session in listed(&arena) {
+            let log = arena.run(&["sessions", "export", &session, "--with-artifacts"]).ends(0).out;
+            let at = log.find(key);
+            assert!(at.is_none(), "{who:?}: {}", around_of(&log, key));
+        }
+        // The control: what somebody typed is kept as it was proposed, because the call runs with it.
+        arena.run(&["call", "bash", &json!({"command": format!("cat {key}.txt")}).to_string()]).ends(0);
+        let logs: String = listed(&arena).iter().map(|id| arena.run(&["sessions", "export", id]).ends(0).out).collect();
+        assert!(logs.contains(key), "the search finds what is there");
+    }
+}
+
+fn listed(arena: &Arena) -> Vec<String> {
+    let listed = arena.run(&["sessions", "list", "--json"]).ends(0);
+    let words = listed.out.split('"').filter(|word| word.starts_with("sesn_")).map(str::to_owned);
+    words.collect::<std::collections::BTreeSet<String>>().into_iter().collect()
+}
+
 fn sessions(arena: &Arena) -> Vec<String> {
     let listed = knowing(arena, &["sessions", "list", "--json"]).ends(0);
     let words = listed.out.split('"').filter(|word| word.starts_with("sesn_")).map(str::to_owned);
@@ -110,19 +150,29 @@ fn sessions(arena: &Arena) -> Vec<String> {
 }
 
 fn around(text: &str) -> &str {
-    let at = text.find(PART).unwrap_or(0);
+    around_of(text, PART)
+}
+
+fn around_of<'t>(text: &'t str, part: &str) -> &'t str {
+    let at = text.find(part).unwrap_or(0);
     &text[text.floor_char_boundary(at.saturating_sub(300))..text.ceil_char_boundary((at + 100).min(text.len()))]
 }
 
 /// `table.column` of every value that holds the secret, and `control` if the search itself finds nothing planted.
 fn columns_with_the_secret(database: &Path) -> Vec<String> {
+    columns_with(database, PART)
+}
+
+fn columns_with(database: &Path, part: &str) -> Vec<String> {
     let store = rusqlite::Connection::open(database).expect("opens");
     let names = |sql: &str| -> Vec<String> {
         let mut asked = store.prepare(sql).expect("prepared");
         asked.query_map([], |row| row.get(0)).expect("asked").map(|name| name.expect("a name")).collect()
     };
     let holds = |value: ValueRef<'_>| match value {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.windows(PART.len()).any(|part| part == PART.as_bytes()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            bytes.windows(part.len()).any(|bytes| bytes == part.as_bytes())
+        }
         _ => false,
     };
     let mut found = Vec::new();
@@ -138,7 +188,7 @@ fn columns_with_the_secret(database: &Path) -> Vec<String> {
             }
         }
     }
-    assert!(holds(ValueRef::Text(format!("x{KEY}y").as_bytes())), "control: the search finds what is there");
+    assert!(holds(ValueRef::Text(format!("x{part}y").as_bytes())), "control: the search finds what is there");
     found
 }
 

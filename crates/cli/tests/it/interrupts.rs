@@ -129,3 +129,39 @@ fn a_command_that_heeds_no_signal_is_killed() {
         }
     }
 }
+
+/// An interrupt of a session that nobody works on withdraws its asks at once, and every command tells it so.
+#[test]
+fn an_ask_is_withdrawn_wherever_it_is_shown_once_its_session_is_interrupted() {
+    let world = World::new();
+    let script = "[[turn]]\ncalls = [{ name = \"bash\", input = { command = \"touch made\" } }]\n";
+    let model = crate::run_talk::model(&world, script);
+    let asked = || {
+        let session = world.run(&["sessions", "new", "make it"]).ends(0).id("sesn_");
+        let ran = world.run(&["sessions", "wake", &session, "--model", &model]).ends(3);
+        let ask = ran.id("ask_");
+        (session, ask)
+    };
+    // The control: without an interrupt the ask waits, and an allow runs it.
+    let (session, ask) = asked();
+    world.run(&["sessions", "status", &session]).ends(0).says("requires_action").says("waits for an answer");
+    world.run(&["approvals", "allow", &ask]).ends(0);
+    std::fs::remove_file(world.workspace.join("made")).expect("it was made");
+
+    let (session, ask) = asked();
+    world.run(&["sessions", "interrupt", &session]).ends(0).warns(&format!("withdrawn: {ask}"));
+    let status = world.run(&["sessions", "status", &session]).ends(0).says("rescheduling").says("interrupt").out;
+    assert!(!status.contains("waits for an answer") && !status.contains("requires_action"), "{status}");
+    let pending = world.run(&["approvals", "list"]).ends(0);
+    assert!(!pending.out.contains(&ask), "{}", pending.out);
+    world.run(&["approvals", "show", &ask]).ends(0).says("withdrawn");
+    for reply in ["allow", "deny"] {
+        let said = world.run(&["approvals", reply, &ask]).ends(1).warns("was withdrawn").err;
+        assert!(!said.contains("pending") && !said.contains("seen through"), "{said}");
+    }
+    assert!(!world.workspace.join("made").exists());
+    // To record it no model is needed.
+    world.run(&["sessions", "wake", &session]).ends(0);
+    world.run(&["sessions", "status", &session]).ends(0).says("idle").says("interrupted");
+    world.run(&["audit", "verify"]).ends(0);
+}

@@ -157,22 +157,38 @@ async fn check19_much_output_and_our_own_words_end_right_and_leave_the_shell_usa
 async fn h43_a_command_that_ends_its_shell_is_told_so_and_the_next_one_has_another() {
     let gate = gate().await;
     gate.ok("export A=1; cd sub").await;
-    for (command, how) in
-        [("echo out; exit 3", "exit code 3"), ("kill -9 $$", "signal 9"), ("exec true", "exit code 0")]
-    {
+    for (command, how, exit_code) in [
+        ("echo out; exit 3", "command_failed", Some(3)),
+        ("ls && exit 0", "ok", Some(0)),
+        ("exec true", "ok", Some(0)),
+        ("set -e; echo err >&2; false; echo no", "command_failed", Some(1)),
+        ("echo exit >&2; exit 5", "command_failed", Some(5)),
+        ("kill -9 $$", "tool_failure", None),
+    ] {
         let seen = gate.exec(command).await;
-        assert_eq!(
-            (code(&seen).as_str(), seen.tool_code.as_deref()),
-            ("tool_failure", Some("shell_died")),
-            "{command}"
-        );
-        assert!(seen.summary.contains(how), "{command}: {}", seen.summary);
-        assert_eq!(serde_json::to_value(&seen.side_effects).expect("json")["state"], "unknown");
+        assert_eq!((code(&seen).as_str(), seen.exit_code), (how, exit_code), "{command}");
+        assert_eq!(seen.ok, exit_code == Some(0), "{command}");
+        if exit_code.is_some() {
+            let warned = seen.warnings.iter().any(|warning| warning.contains("the shell ended"));
+            assert!(warned, "{command}: {:?}", seen.warnings);
+        } else {
+            assert_eq!(seen.tool_code.as_deref(), Some("shell_died"), "{command}");
+            assert!(seen.summary.contains("signal 9"), "{command}: {}", seen.summary);
+            assert_eq!(serde_json::to_value(&seen.side_effects).expect("json")["state"], "unknown");
+        }
+        // The shell itself says `exit`; only what the command said is shown.
+        let said = text(&seen).lines().filter(|line| *line == "exit").count();
+        assert_eq!(said, usize::from(command.starts_with("echo exit")), "{command}: {}", text(&seen));
         let described = gate.describe().await;
         assert_eq!(described["persistentShell"]["status"], "closed", "{command}");
         assert_eq!(described["recoveryPlan"]["tool"], "shell_restart");
         assert_eq!(gate.ok("pwd; echo $A").await, "/workspace/sub\n1\n", "after {command}");
     }
+    // The control: a shell that lives on.
+    let seen = gate.exec("echo exit >&2; (exit 3)").await;
+    assert_eq!(seen.exit_code, Some(3));
+    assert!(text(&seen).lines().any(|line| line == "exit"), "{}", text(&seen));
+    assert!(seen.warnings.is_empty(), "{:?}", seen.warnings);
     // Noticed also while nothing runs.
     gate.ok("(sleep 0.2; kill -9 $$) >/dev/null 2>&1 &").await;
     let mut status = json!("active");
@@ -325,7 +341,7 @@ async fn the_bash_of_profile_code_is_the_same_shell_and_asks_unpinned() {
         "/workspace/sub\n1 []\n"
     );
     assert_eq!(code(&bash(json!({})).await), "schema_invalid");
-    assert_eq!(code(&bash(json!({"command": "exit 2"})).await), "tool_failure");
+    assert_eq!(bash(json!({"command": "exit 2"})).await.exit_code, Some(2));
     assert_eq!(bash(json!({"command": "grep nothing deep/file"})).await.code.to_string(), "no_matches");
     let offered: Vec<String> = gate.runtime.offer(gate.session).entries().map(|(name, _)| name.to_string()).collect();
     assert!(!offered.iter().any(|name| name.starts_with("shell_")), "{offered:?}");

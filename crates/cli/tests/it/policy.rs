@@ -216,7 +216,7 @@ fn check_and_doctor_report_every_rule_that_can_never_match() {
         "action = \"bash\"\npath = \"src/**\"\neffect = \"ask\"",
         "action = \"*\"\nargv = [\"cat\"]\neffect = \"deny\"",
         "action = \"*\"\nproject = \"/a/w/\"\neffect = \"deny\"",
-        "action = \"shell_run\"\nargv = [\"cat\"]\neffect = \"allow\"",
+        "action = \"bash\"\nargv = [\"cat\"]\neffect = \"allow\"",
         "action = \"shell_set_env\"\nmcp_tool = \"env:PATH\"\neffect = \"deny\"",
         "action = \"sandbox_execute\"\neffect = \"deny\"",
         "action = \"*\"\nargv = [\"find\", \".\", \"-name\", \"*.env\"]\neffect = \"deny\"",
@@ -402,4 +402,43 @@ fn a_line_that_only_looks_is_told_and_recorded_as_what_it_is() {
     let log = world.run(&["sessions", "events", &session, "--limit", "1000", "--json"]).ends(0).lines();
     let append = |kind: &str| log.iter().find(|event| event["type"] == kind).expect("it is there")["append_id"].clone();
     assert_eq!(append("tool.intent"), append("tool.observation"), "one commit, as for any look");
+}
+
+#[test]
+fn a_rule_that_a_tools_own_default_outweighs_is_named_by_check() {
+    let world = World::new();
+    let rule = |action: &str, effect: &str| {
+        let words = "argv = [\"python3\", \"-m\", \"unittest\"]";
+        world.configure(&format!("[[rules]]\nid = \"tests\"\naction = \"{action}\"\n{words}\neffect = \"{effect}\"\n"))
+    };
+    let input = r#"{"command":"python3 -m unittest"}"#;
+    for action in ["shell_run", "shell_exec", "shell_*"] {
+        rule(action, "allow");
+        world.run(&["policy", "check"]).ends(1).says("never decides").says("asks every time by its own default");
+        world.run(&["policy", "explain", "shell_run", input]).ends(3).says("pinned");
+    }
+    // The control: a rule that decides for `bash`, and a deny.
+    rule("*", "allow");
+    world.run(&["policy", "check"]).ends(0);
+    world.run(&["--profile", "code", "policy", "explain", "bash", input]).ends(0).says("allow");
+    rule("*", "deny");
+    world.run(&["policy", "check"]).ends(0);
+    world.run(&["policy", "explain", "shell_run", input]).ends(4);
+    // The answer to such an ask says it as well.
+    rule("shell_run", "allow");
+    let ask = world.run(&["call", "shell_run", r#"{"command":"true"}"#]).ends(3).id("ask_");
+    let said =
+        world.run(&["approvals", "allow", &ask, "--save"]).ends(1).warns("no rule and no earlier answer allows it");
+    assert!(!said.err.contains("write a rule"), "{}", said.err);
+}
+
+#[test]
+fn explain_names_the_deny_of_a_line_that_the_read_only_hand_refuses() {
+    let world = World::new();
+    world.configure("[[rules]]\nid = \"no-push\"\naction = \"*\"\nargv = [\"git\", \"push\"]\neffect = \"deny\"\n");
+    let explain =
+        |line: &str| world.run(&["policy", "explain", "bash", &format!("{{\"command\":\"{line}\"}}")]).ends(1);
+    explain("git push").says("refused").says("rule `no-push`");
+    // The control: a line that is refused and not denied.
+    assert!(!explain("cargo build").says("refused").out.contains("no-push"));
 }

@@ -56,6 +56,27 @@ fn of_a_failure_the_lines_that_matter_are_shown_and_sessions_show_has_them() {
     assert!(!ran.err.contains('│') && ran.lines().iter().all(|line| line["type"] != "progress"), "{}", ran.err);
 }
 
+#[test]
+fn a_line_that_ends_its_shell_is_told_by_its_exit_code() {
+    let world = World::new();
+    world.write("a.txt", "");
+    for (command, told) in [
+        ("ls && exit 0", "✓ bash ls && exit 0"),
+        ("set -e; false; echo no", "✗ bash set -e; false; echo no"),
+        ("seq 1 500; exit 3", "✗ bash seq 1 500; exit 3"),
+    ] {
+        let model = model(&world, &script(command));
+        let ran = world.run(&["run", "go", "--model", &model, "--approvals", "allow"]).ends(0);
+        let ran = ran.warns(told).warns("the shell ended");
+        assert!(!ran.err.lines().any(|line| line == "  │ exit"), "{command}: {}", ran.err);
+        assert!(!ran.err.contains("shell_exec") && !ran.err.contains("tool_failure"), "{command}: {}", ran.err);
+    }
+    // The control: the same codes of a shell that goes on.
+    let model = model(&world, &script("seq 1 500; (exit 3)"));
+    let ran = world.run(&["run", "go", "--model", &model, "--approvals", "allow"]).ends(0);
+    assert!(ran.err.contains("✗ bash") && !ran.err.contains("the shell ended"), "{}", ran.err);
+}
+
 /// The lines of commands in what was printed, without their mark.
 fn tail(printed: &str) -> Vec<&str> {
     printed.lines().filter_map(|line| line.strip_prefix("  │ ")).collect()

@@ -208,9 +208,12 @@ fn ask_facts(
     if let Some(diff) = diff {
         put("diff", json!(diff));
     }
-    let mut value = Value::Object(shown);
-    session.gate.redactor.redact_value(&mut value);
-    value
+    // A key in the input is what somebody typed, and what the call runs with. Any other comes from a file or its name.
+    for (name, value) in &mut shown {
+        let redactor = if name == "input" { &session.gate.redactor } else { &session.gate.seen };
+        redactor.redact_value(value);
+    }
+    Value::Object(shown)
 }
 
 /// Files that run later and that commands of the session made since a person answered an ask that showed them.

@@ -26,7 +26,7 @@ const REVISION: (&str, &str) = ("grants", "revision");
 /// Why an answer is not remembered, or a grant not revoked. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    #[error("ask {ask} cannot be remembered: {why}; allow it once, or write a rule")]
+    #[error("ask {ask} cannot be remembered: {why}; allow it once")]
     NotRemembered { ask: AskId, why: &'static str },
     #[error("there is no grant {0}")]
     Unknown(GrantId),
@@ -165,11 +165,14 @@ impl GrantBook {
     ) -> Result<NewGrant, GrantError> {
         let not = |why| GrantError::NotRemembered { ask: asked.ask_id, why };
         if asked.pinned {
-            return Err(not("its rule asks every time"));
+            return Err(not(
+                "it is pinned, so that every call asks every time, and no rule and no earlier answer allows it",
+            ));
         }
         let suggested = asked.suggested_rules.first().cloned().and_then(|rule| serde_json::from_value(rule).ok());
-        let suggested: SuggestedRule =
-            suggested.ok_or_else(|| not("no one rule could allow exactly what it is about"))?;
+        let suggested: SuggestedRule = suggested.ok_or_else(|| {
+            not("no one rule could allow exactly what it is about, though you may write one that allows more")
+        })?;
         let satisfies = asked.grantable.as_ref().and_then(|from| {
             // A tool's default has a name that no person may choose.
             let rule_id: RuleId = serde_json::from_value(Value::String(from.rule_id.clone())).ok()?;

@@ -132,10 +132,10 @@ impl SessionShared {
         }
     }
 
-    /// Words of a tool or a model as they may be written: known secrets masked (L69), and no longer than a
-    /// line that is read at once. Masked first, so that a cut cannot hide half a secret from the search.
+    /// Words of a tool or a model as they may be written: known secrets and keys masked (L69), and no longer than a
+    /// line that is read at once. A name that a pattern matched is such a word: nobody typed it. Masked first, so that a cut cannot hide half a secret from the search.
     pub(crate) fn tidy(&self, text: &str, most: usize) -> String {
-        let masked = self.gate.redactor.redact_text(text);
+        let masked = self.gate.seen.redact_text(text);
         if masked.len() <= most {
             return masked.into_owned();
         }

@@ -54,6 +54,15 @@ pub(super) fn expand(mounts: &MountTable, cwd: &VirtualPath, pattern: &str) -> R
     expansion.finish(found)
 }
 
+/// The names that a pattern matches, as they are written in a line; `None` if there are too many to tell.
+pub(crate) fn matched(mounts: &MountTable, cwd: &VirtualPath, pattern: &str) -> Option<Vec<String>> {
+    match expand(mounts, cwd, pattern) {
+        Ok(matches) => Some(matches.names),
+        Err(GlobFailure::Nothing { .. }) => Some(Vec::new()),
+        Err(GlobFailure::TooMany { .. } | GlobFailure::TooWide { .. }) => None,
+    }
+}
+
 struct Expansion<'a> {
     mounts: &'a MountTable,
     cwd: &'a VirtualPath,

@@ -22,6 +22,7 @@ use portcullis_sandbox::{Kind, VirtualPath};
 
 pub use bash::read_tools;
 pub(crate) use bash::{MAX_MS, read_with_env};
+pub(crate) use globs::matched;
 pub(crate) use list::NAMES as ENV_NAMES;
 pub use result::ReadRan;
 

@@ -9,7 +9,9 @@ use portcullis_contract::{Bound, Caller, Resolved, SurroundingFacts, Surrounding
 use portcullis_sandbox::{self as sandbox, Access, VirtualPath};
 use portcullis_secret::SecretText;
 
+use super::named_files::AnalysedLine;
 use super::places::{LineFolders, joined};
+use super::programs::LookupStart;
 use super::project_script::{NotKnown, Project, QuotedScript};
 use super::{HOME, ShellTools, programs, project_script};
 use crate::hand::Hand;
@@ -62,7 +64,7 @@ impl ShellTools {
         let env = self.environment(hand, would).await;
         around.asker_env = hand.asker_env(&would.caller);
         self.variables(would, &env, &mut around);
-        let path = env.get("PATH").map(|path| path.expose().to_owned()).unwrap_or_default();
+        let value = |name: &str| env.get(name).map_or("", |value| value.expose());
         let analysis = command::analyse(&would.line);
         let altered = would.in_live_shell.then(|| self.live.look(would.caller.session_id)).flatten();
         let settled = !env.contains_key("CDPATH") && altered.is_none_or(|live| live.altered.is_none());
@@ -80,17 +82,25 @@ impl ShellTools {
                 None => Bound::new(title, "not known before the line runs", ""),
             });
         }
-        let programs = programs::bound(&placed, &programs::LookupStart { places: &places, path: &path });
+        let line = AnalysedLine { text: &would.line, placed: &placed, opaque: !analysis.opaque.is_empty() };
+        let programs =
+            programs::bound(&line, &LookupStart { places: &places, path: value("PATH"), home: value("HOME") });
         around.bound.extend(programs.bound);
         if !programs.words.is_empty() {
             around.facts.push(("programs".to_owned(), programs.words.join(", ")));
         }
+        if programs.together > 0 {
+            let fact = format!("{}; the answer is bound to all of them as one", programs.together);
+            around.facts.push(("further programs and files".to_owned(), fact));
+        }
         let mut unknown = programs.unknown;
+        let steered = project_script::is_steered(&would.line, env.keys());
         for PlacedCommand { argv, folder } in &placed {
             let Some(cwd) = places.of(folder) else { continue };
             let read = |path: &str| self.script(would, path);
             let project = Project { cwd: &cwd, read: &read, folder: &|path| places.folder(path) };
             match project_script::quoted(argv, &project) {
+                _ if steered && project_script::runs_scripts(argv) => unknown.push(format!("`{}`", argv.join(" "))),
                 Ok(scripts) => scripts.into_iter().for_each(|script| quote(script, &mut around)),
                 Err(NotKnown) => unknown.push(format!("`{}`", argv.join(" "))),
             }
@@ -176,7 +186,9 @@ impl ShellTools {
 fn quote(script: QuotedScript, around: &mut SurroundingFacts) {
     if !around.bound.iter().any(|known| known.name == script.name) {
         around.bound.push(Bound::new(script.name.clone(), "", script.whole));
-        around.facts.push((format!("{} (untrusted, quoted)", script.name), script.text));
+        if !script.text.is_empty() {
+            around.facts.push((format!("{} (untrusted, quoted)", script.name), script.text));
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The shell tools that start no process (agent-runtime 7.8): what the log knows of a session's shell, and changes of
 //! its folder and environment. What runs in this process comes through [`LiveShell`].
 
+mod cargo_alias;
 mod carry;
 mod change;
 mod describe;
@@ -11,12 +12,15 @@ mod line;
 mod line_input;
 mod line_surroundings;
 mod makefile;
+mod named_files;
+mod package_script;
 mod persistent;
 mod places;
 mod posture;
 mod program;
 mod programs;
 mod project_script;
+mod recipe_file;
 mod run;
 mod session_shell;
 mod view;

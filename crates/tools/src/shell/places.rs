@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use portcullis_command::{Folder, PlacedCommand};
-use portcullis_sandbox::{Kind, MountTable};
+use portcullis_sandbox::{self as sandbox, Kind, MountTable};
 
 use super::program::lexical;
 use super::project_script;
@@ -46,6 +46,12 @@ impl LineFolders<'_> {
     pub(super) fn folder(&self, path: &str) -> Option<String> {
         let found = self.mounts.resolve(path).ok().filter(|found| found.kind() == Some(Kind::Directory))?;
         Some(found.path().as_str().to_owned())
+    }
+
+    /// The canonical path of a file that is there, and what tells it from another.
+    pub(super) fn file(&self, path: &str) -> Option<(String, String)> {
+        let found = self.mounts.resolve(path).ok().filter(|found| found.kind() == Some(Kind::File))?;
+        Some((found.path().as_str().to_owned(), sandbox::identity(&found).ok()?))
     }
 
     /// The folders that commands of a line change into, by their steps as they are written, each where it leads.

@@ -7,12 +7,13 @@ use std::path::Path;
 
 use portcullis_command::{self as command, Folder, PlacedCommand};
 use portcullis_contract::Bound;
-use portcullis_sandbox::{self as sandbox, Kind};
+use portcullis_sandbox as sandbox;
 
+use super::named_files::{AnalysedLine, NamedFiles};
 use super::places::{LineFolders, is_relative, joined, written};
 
-/// Programs of one line that are looked for; a line with more is shown whole all the same.
-const PROGRAMS: usize = 64;
+/// Programs and files of one line that are bound each by itself. The others are bound as one.
+const BY_THEMSELVES: usize = 64;
 
 /// Programs that run a file which stands in their words.
 const INTERPRETERS: [&str; 24] = [
@@ -25,6 +26,8 @@ pub(super) struct LookupStart<'a> {
     pub(super) places: &'a LineFolders<'a>,
     /// The value of `PATH`.
     pub(super) path: &'a str,
+    /// The value of `HOME`.
+    pub(super) home: &'a str,
 }
 
 /// What was found of the programs of a line.
@@ -33,41 +36,21 @@ pub(super) struct Programs {
     pub(super) bound: Vec<Bound>,
     /// `name = place`
     pub(super) words: Vec<String>,
-    /// Files that interpreters are given in a folder that becomes known only when the line runs.
+    /// Commands that run a file in a folder, or by a pattern, that becomes known only when the line runs.
     pub(super) unknown: Vec<String>,
+    /// How many of them are bound as one.
+    pub(super) together: usize,
 }
 
-/// The programs that a line names, and the files that it hands to interpreters.
-pub(super) fn bound(placed: &[PlacedCommand], from: &LookupStart<'_>) -> Programs {
+/// The programs that a line names, and the files that it names for programs which may run them.
+pub(super) fn bound(line: &AnalysedLine<'_>, from: &LookupStart<'_>) -> Programs {
     let (mut known, mut out) = (BTreeSet::new(), Programs::default());
-    for PlacedCommand { argv, folder } in placed.iter().filter(|command| command.folder != Folder::Elsewhere) {
-        let Some(name) = argv.first().filter(|name| is_literal(name)) else { continue };
+    let mut files = NamedFiles::new(from.places, from.home);
+    for PlacedCommand { argv, folder } in line.placed.iter().filter(|command| command.folder != Folder::Elsewhere) {
+        let Some(name) = argv.first() else { continue };
         let cwd = from.places.of(folder);
-        // Only some programs depend on the folder.
-        let there =
-            is_relative(name) || (!name.contains('/') && from.path.split(':').any(|path| !path.starts_with('/')));
-        let title = match folder {
-            Folder::At(steps) if there => format!("the program `{name}` in `{}`", written(steps)),
-            _ => format!("the program `{name}`"),
-        };
-        if (cwd.is_some() || !there) && known.len() < PROGRAMS && known.insert(title.clone()) {
-            match program(name, cwd.as_deref().unwrap_or("/"), from) {
-                Some((place, identity)) => {
-                    out.words.push(format!("{name} = {place}"));
-                    out.bound.push(Bound::new(title, place, identity));
-                }
-                None => out.bound.push(Bound::new(title, "not found in any folder", "")),
-            }
-        }
-        match cwd {
-            Some(cwd) => {
-                if let Some((place, identity)) = script(argv, &cwd, from)
-                    && known.len() < PROGRAMS
-                    && known.insert(place.clone())
-                {
-                    out.bound.push(Bound::new(format!("the file {place}"), "", identity));
-                }
-            }
+        match &cwd {
+            Some(cwd) => files.of_command(argv, cwd),
             None => out.unknown.extend(
                 argv.get(1)
                     .filter(|word| is_interpreter(name) && !word.starts_with(['-', '/']))
@@ -75,9 +58,52 @@ pub(super) fn bound(placed: &[PlacedCommand], from: &LookupStart<'_>) -> Program
                     .map(|word| format!("`{name} {word}`")),
             ),
         }
+        // Only some programs depend on the folder.
+        let there =
+            is_relative(name) || (!name.contains('/') && from.path.split(':').any(|path| !path.starts_with('/')));
+        let title = match folder {
+            Folder::At(steps) if there => format!("the program `{name}` in `{}`", written(steps)),
+            _ => format!("the program `{name}`"),
+        };
+        if !is_literal(name) || (cwd.is_none() && there) || !known.insert(title.clone()) {
+            continue;
+        }
+        match program(name, cwd.as_deref().unwrap_or("/"), from) {
+            Some((place, identity)) => {
+                out.words.push(format!("{name} = {place}"));
+                out.bound.push(Bound::new(title, place, identity));
+            }
+            None => out.bound.push(Bound::new(title, "not found in any folder", "")),
+        }
     }
+    if line.opaque {
+        files.of_text(line.text, line.placed);
+    }
+    let (files, wide) = files.found();
+    out.unknown.extend(wide.into_iter().map(|pattern| format!("`{pattern}`")));
+    let is_bound = |place: &String| out.bound.iter().any(|program| program.what == *place);
+    let files: Vec<_> = files.into_iter().filter(|(place, _)| !is_bound(place)).collect();
+    out.bound.extend(files.into_iter().map(|(place, identity)| Bound::new(format!("the file {place}"), "", identity)));
     out.words.dedup();
+    out.bind_the_rest_as_one();
     out
+}
+
+impl Programs {
+    fn bind_the_rest_as_one(&mut self) {
+        let rest = self.bound.split_off(BY_THEMSELVES.min(self.bound.len()));
+        self.together = rest.len();
+        if !rest.is_empty() {
+            let all: Vec<String> =
+                rest.iter().map(|one| format!("{}\0{}\0{}\n", one.name, one.what, one.value.expose())).collect();
+            let title = "one of the further programs and files of the line";
+            self.bound.push(Bound::new(title, format!("({} of them)", rest.len()), all.concat()));
+        }
+        let more = self.words.split_off(BY_THEMSELVES.min(self.words.len()));
+        if !more.is_empty() {
+            self.words.push(format!("… and {} more", more.len()));
+        }
+    }
 }
 
 /// Whether a word of a command stands for itself.
@@ -88,19 +114,12 @@ pub(super) fn is_literal(word: &str) -> bool {
 /// The place of a program, and what tells it from another.
 fn program(name: &str, cwd: &str, from: &LookupStart<'_>) -> Option<(String, String)> {
     if name.contains('/') {
-        return file(&joined(cwd, name), from, true);
+        return file(&joined(cwd, name), from);
     }
     from.path.split(':').find_map(|folder| {
         let folder = if folder.is_empty() { "." } else { folder };
-        file(&joined(cwd, &format!("{folder}/{name}")), from, true)
+        file(&joined(cwd, &format!("{folder}/{name}")), from)
     })
-}
-
-/// The first file of the mounts among the words of an interpreter.
-fn script(argv: &[String], cwd: &str, from: &LookupStart<'_>) -> Option<(String, String)> {
-    let (name, words) = argv.split_first()?;
-    let mut words = words.iter().filter(|word| !word.starts_with('-') && is_literal(word));
-    if is_interpreter(name) { words.find_map(|word| file(&joined(cwd, word), from, false)) } else { None }
 }
 
 fn is_interpreter(program: &str) -> bool {
@@ -109,15 +128,13 @@ fn is_interpreter(program: &str) -> bool {
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&bare)
 }
 
-/// A file by its path; outside of the mounts only a program of the machine.
-fn file(place: &str, from: &LookupStart<'_>, runs: bool) -> Option<(String, String)> {
+/// A program by its path, in the mounts or of the machine.
+fn file(place: &str, from: &LookupStart<'_>) -> Option<(String, String)> {
     if let Ok(found) = from.places.mounts.resolve(place) {
-        let runnable =
-            |found: &sandbox::ResolvedPlace| !runs || sandbox::stat(found).is_ok_and(|stat| stat.mode & 0o111 != 0);
-        let found = Some(found).filter(|found| found.kind() == Some(Kind::File) && runnable(found))?;
-        return Some((found.path().as_str().to_owned(), sandbox::identity(&found).ok()?));
+        let runs = sandbox::stat(&found).is_ok_and(|stat| stat.mode & 0o111 != 0);
+        return from.places.file(place).filter(|_| runs);
     }
-    let stat = std::fs::metadata(Path::new(place)).ok().filter(|stat| runs && stat.is_file())?;
+    let stat = std::fs::metadata(Path::new(place)).ok().filter(|stat| stat.is_file())?;
     let identity = format!(
         "{}:{}:{}:{}.{}:{}.{}",
         stat.dev(),

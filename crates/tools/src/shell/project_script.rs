@@ -2,11 +2,10 @@
 //! runs `scripts.test` of the nearest `package.json`. The text comes from the project, so it is untrusted.
 
 use portcullis_command as command;
-use serde_json::Value;
 
-use super::makefile;
 use super::places::joined;
 use super::programs::is_literal;
+use super::{cargo_alias, makefile, package_script, recipe_file};
 
 /// Lines of one quotation; the rest of the file is bound all the same.
 pub(super) const LINES: usize = 12;
@@ -16,10 +15,19 @@ pub(super) const LINES: usize = 12;
 pub(super) struct QuotedScript {
     /// Such as `scripts.test of /workspace/package.json`.
     pub(super) name: String,
-    /// What is shown.
+    /// What is shown; nothing if it is only bound.
     pub(super) text: String,
     /// What the approval is bound to: the text, or all of its file where other lines of it count as well.
     pub(super) whole: String,
+}
+
+impl QuotedScript {
+    /// One of the scripts of a file, nobody can tell which. The approval is bound to the whole file.
+    pub(super) fn one_of(path: &str, why: &str, whole: String) -> Self {
+        let text =
+            format!("which of its scripts run is not known before it runs, because {why}; the whole file is bound");
+        Self { name: format!("scripts of {path}"), text, whole }
+    }
 }
 
 /// A project, seen from the folder of a command.
@@ -54,7 +62,7 @@ impl Project<'_> {
     }
 
     /// The nearest of these files in the folder or above it.
-    fn nearest(&self, folder: &str, names: &[&str]) -> Option<(String, String)> {
+    pub(super) fn nearest(&self, folder: &str, names: &[&str]) -> Option<(String, String)> {
         let mut folder = folder.trim_end_matches('/');
         loop {
             if let Some(found) = names.iter().find_map(|name| (self.read)(&format!("{folder}/{name}"))) {
@@ -69,13 +77,22 @@ impl Project<'_> {
 pub(super) fn quoted(argv: &[String], project: &Project<'_>) -> Result<Vec<QuotedScript>, NotKnown> {
     let Some((program, words)) = argv.split_first() else { return Ok(Vec::new()) };
     match command::base(program) {
-        name @ ("npm" | "pnpm" | "yarn" | "bun") => package(name, words, project),
+        name @ ("npm" | "pnpm" | "yarn" | "bun") => package_script::scripts(name, words, project),
         "make" | "gmake" => makefile::recipes(words, project),
-        "just" => recipe(words, &["justfile", ".justfile", "Justfile"], "just", project),
-        "task" => recipe(words, &["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"], "task", project),
-        "cargo" => alias(words, project),
+        "just" => recipe_file::recipe(words, &["justfile", ".justfile", "Justfile"], "just", project),
+        "task" => recipe_file::recipe(words, &["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"], "task", project),
+        "cargo" => cargo_alias::alias(words, project),
         _ => Ok(Vec::new()),
     }
+}
+
+/// Variables by which a package manager or make reads other words and files than those of the command.
+const STEERING: [&str; 4] = ["npm_config_", "makeflags", "makefiles", "bun_options"];
+
+/// Whether a line, or the environment that it runs in, sets such a variable.
+pub(super) fn is_steered<'n>(line: &str, mut env: impl Iterator<Item = &'n String>) -> bool {
+    let names = |text: &str| STEERING.iter().any(|name| text.to_ascii_lowercase().contains(name));
+    names(line) || env.any(|name| names(name))
 }
 
 /// Whether a command may run a script that it finds in its folder.
@@ -84,13 +101,13 @@ pub(super) fn runs_scripts(argv: &[String]) -> bool {
     let tells = words.len() == 1 && matches!(words[0].as_str(), "--version" | "--help" | "-v" | "-V" | "-h");
     match command::base(program) {
         "npm" | "pnpm" | "yarn" | "bun" | "make" | "gmake" | "just" | "task" => !tells,
-        "cargo" => cargo_verb(words).is_some_and(|(verb, _)| !CARGO_VERBS.contains(&verb)),
+        "cargo" => cargo_alias::may_be_alias(words),
         _ => false,
     }
 }
 
 /// Words that are no options, and the last folder or file that an option of `named` names.
-fn plain<'w>(words: &'w [String], named: &[&str], valued: &[&str]) -> (Vec<&'w str>, Option<&'w str>) {
+pub(super) fn plain<'w>(words: &'w [String], named: &[&str], valued: &[&str]) -> (Vec<&'w str>, Option<&'w str>) {
     let (mut plain, mut value) = (Vec::new(), None);
     let mut words = words.iter().map(String::as_str);
     // Some programs take a long option by its beginning.
@@ -120,59 +137,6 @@ fn short<'w>(option: &str, word: &'w str) -> Option<&'w str> {
     is_short.then(|| word.strip_prefix(option)).flatten().filter(|value| !value.is_empty())
 }
 
-/// Scripts that installing packages runs of the project itself.
-const INSTALLING: [&str; 7] =
-    ["preinstall", "install", "postinstall", "preprepare", "prepare", "postprepare", "prepublish"];
-
-/// Options and verbs by which a package manager runs the scripts of other packages than the nearest one.
-fn runs_elsewhere(word: &str) -> bool {
-    matches!(
-        word.split('=').next().unwrap_or(word),
-        "-w" | "--workspace"
-            | "-ws"
-            | "--workspaces"
-            | "--filter"
-            | "-F"
-            | "-r"
-            | "--recursive"
-            | "workspace"
-            | "workspaces"
-    )
-}
-
-fn package(program: &str, words: &[String], project: &Project<'_>) -> Result<Vec<QuotedScript>, NotKnown> {
-    if words.iter().take_while(|word| *word != "--").any(|word| runs_elsewhere(word)) {
-        return Err(NotKnown);
-    }
-    let folders = ["--prefix", "-C", "--cwd", "--dir"];
-    let (words, folder) = plain(words, &folders, &["--loglevel"]);
-    let verb = words.first().copied().unwrap_or(if program == "yarn" { "install" } else { "" });
-    let named: Vec<String> = match verb {
-        "run" | "run-script" | "rum" | "urn" => words.iter().skip(1).map(|name| (*name).to_owned()).collect(),
-        "test" | "t" | "tst" if program != "bun" => vec!["test".to_owned()],
-        "restart" => ["stop", "restart", "start"].map(str::to_owned).into(),
-        "i" | "in" | "install" | "ci" | "add" | "rebuild" | "it" | "cit" | "pack" | "publish" | "link" => {
-            INSTALLING.map(str::to_owned).into()
-        }
-        other => vec![other.to_owned()],
-    };
-    let inside = project.inside(folder)?;
-    let Some((path, text)) = project.nearest(&inside, &["package.json"]) else { return Ok(Vec::new()) };
-    let Ok(package) = serde_json::from_str::<Value>(&text) else { return Ok(Vec::new()) };
-    let around = named.into_iter().flat_map(|name| [format!("pre{name}"), name.clone(), format!("post{name}")]);
-    let scripts = around.filter_map(|name| {
-        let text = package.get("scripts")?.get(&name)?.as_str()?.to_owned();
-        Some(QuotedScript { name: format!("scripts.{name} of {path}"), whole: text.clone(), text })
-    });
-    let mut out: Vec<QuotedScript> = Vec::new();
-    for one in scripts {
-        if !out.contains(&one) {
-            out.push(one);
-        }
-    }
-    Ok(out)
-}
-
 /// The lines that are shown, and how many more there are.
 pub(super) fn cut(shown: Vec<&str>, more: usize) -> String {
     let mut text = shown.join("\n");
@@ -180,120 +144,6 @@ pub(super) fn cut(shown: Vec<&str>, more: usize) -> String {
         text.push_str(&format!("\n… ({more} lines more)"));
     }
     text
-}
-
-/// A recipe of a file in which its name stands at the beginning of a line, before a colon.
-fn recipe(
-    words: &[String],
-    files: &[&str],
-    program: &str,
-    project: &Project<'_>,
-) -> Result<Vec<QuotedScript>, NotKnown> {
-    let (folders, names) = (["-d", "--dir", "--working-directory"], ["-f", "--justfile", "-t", "--taskfile"]);
-    let (_, folder) = plain(words, &folders, &names);
-    let (words, file) = plain(words, &names, &[folders.as_slice(), &["--set", "--shell"]].concat());
-    if words.iter().any(|word| matches!(*word, "-g" | "--global" | "--global-justfile")) {
-        return Err(NotKnown);
-    }
-    let wanted = words.first().copied().unwrap_or("default");
-    // `just folder/recipe`
-    let (below, wanted) = wanted.rsplit_once('/').map_or((None, wanted), |(below, wanted)| (Some(below), wanted));
-    let found = match file {
-        Some(file) => Some(project.file(project.cwd, file)?),
-        None => project.nearest(&project.inside(folder.or(below))?, files),
-    };
-    let Some((path, text)) = found else { return Ok(Vec::new()) };
-    let is_head = |line: &&str| {
-        let head = line.trim().trim_start_matches('@').split_once(':').map(|(head, _)| head);
-        head.and_then(|head| head.split_whitespace().next()) == Some(wanted)
-    };
-    let depth = |line: &str| line.len() - line.trim_start().len();
-    let lines: Vec<&str> = text.lines().collect();
-    let Some(at) = lines.iter().position(is_head) else { return Ok(Vec::new()) };
-    let own = depth(lines[at]);
-    let mut body = lines[at + 1..].iter().take_while(|line| line.trim().is_empty() || depth(line) > own).copied();
-    let mut shown = vec![lines[at]];
-    shown.extend(body.by_ref().take(LINES));
-    let text = cut(shown, body.count());
-    Ok(vec![QuotedScript { name: format!("{program} recipe `{wanted}` of {path}"), text, whole: lines.join("\n") }])
-}
-
-/// Verbs that no alias of cargo can stand for.
-const CARGO_VERBS: [&str; 45] = [
-    "add",
-    "b",
-    "bench",
-    "build",
-    "c",
-    "check",
-    "clean",
-    "config",
-    "d",
-    "doc",
-    "fetch",
-    "fix",
-    "generate-lockfile",
-    "git-checkout",
-    "help",
-    "info",
-    "init",
-    "install",
-    "locate-project",
-    "login",
-    "logout",
-    "metadata",
-    "new",
-    "owner",
-    "package",
-    "pkgid",
-    "publish",
-    "r",
-    "read-manifest",
-    "remove",
-    "report",
-    "rm",
-    "run",
-    "rustc",
-    "rustdoc",
-    "search",
-    "t",
-    "test",
-    "tree",
-    "uninstall",
-    "update",
-    "vendor",
-    "verify-project",
-    "version",
-    "yank",
-];
-
-/// The verb of cargo, and the folder that its options name.
-fn cargo_verb(words: &[String]) -> Option<(&str, Option<&str>)> {
-    let (words, folder) = plain(words, &["-C"], &["--manifest-path", "--config", "-Z", "--color"]);
-    let verb = words.into_iter().find(|word| !word.starts_with('+'))?;
-    Some((verb, folder))
-}
-
-/// An alias of cargo.
-fn alias(words: &[String], project: &Project<'_>) -> Result<Vec<QuotedScript>, NotKnown> {
-    let Some((verb, folder)) = cargo_verb(words) else { return Ok(Vec::new()) };
-    let folder = project.inside(folder)?;
-    let files = [".cargo/config.toml", ".cargo/config"];
-    let Some((path, text)) = project.nearest(&folder, &files) else { return Ok(Vec::new()) };
-    let mut inside = false;
-    let found = text.lines().map(str::trim).find_map(|line| {
-        if line.starts_with('[') {
-            inside = line == "[alias]";
-            return None;
-        }
-        let (name, value) = line.split_once('=')?;
-        let name = name.trim().trim_matches('"');
-        let is = (inside && name == verb) || name.strip_prefix("alias.").is_some_and(|name| name == verb);
-        is.then(|| value.trim().to_owned())
-    });
-    let quoted =
-        found.map(|text| QuotedScript { name: format!("alias `{verb}` of {path}"), whole: text.clone(), text });
-    Ok(quoted.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -310,7 +160,7 @@ mod tests {
         let found = quoted(&argv, &Project { cwd, read: &read, folder: &folder });
         found.map_or_else(
             |NotKnown| one("not known", ""),
-            |found| found.into_iter().map(|one| (one.name, one.text)).collect(),
+            |found| found.into_iter().map(|one| (one.name, one.text)).filter(|(_, text)| !text.is_empty()).collect(),
         )
     }
 
@@ -348,6 +198,48 @@ mod tests {
     }
 
     #[test]
+    fn a_word_that_may_be_the_value_of_an_option_is_not_taken_for_a_script() {
+        let files = [("/workspace/package.json", r#"{"scripts": {"test": "SHOWN", "evil": "EVIL"}}"#)];
+        for line in [
+            "npm --tag test run evil",
+            "npm --otp test run evil",
+            "npm --cache test run evil",
+            "npm --registry test run evil",
+            "npm --userconfig test run evil",
+            "npm --location test run evil",
+            "npm --script-shell test run evil",
+            "npm run -- evil",
+            "npm -- run evil",
+            "npm run --silent evil",
+            "npm --if-present run evil test",
+            "npm run-script evil",
+            "npm ru evil",
+            "yarn -s evil",
+            "pnpm --silent run evil --color test",
+        ] {
+            assert_eq!(
+                quote(&files, "/workspace", line),
+                one("scripts.evil of /workspace/package.json", "EVIL"),
+                "{line}"
+            );
+        }
+        for line in [
+            "npm --unheard test run evil",
+            "npm run --unheard test evil",
+            "npm --json false run evil",
+            "npm --dir test run evil",
+            "yarn --tag test run evil",
+            "pnpm --reporter test run evil",
+            "bun -d test run evil",
+        ] {
+            let found = quote(&files, "/workspace", line);
+            assert!(found.len() == 1 && found[0].1.contains("not known before it runs"), "{line}: {found:?}");
+        }
+        assert!(is_steered("MAKEFLAGS=-Csub make", std::iter::empty()) && !is_steered("make", std::iter::empty()));
+        assert!(is_steered("npm test", ["NPM_CONFIG_PREFIX".to_owned()].iter()));
+    }
+
+    #[test]
     fn a_recipe_of_a_makefile_is_quoted() {
         let files =
             [("/workspace/Makefile", "X = 1\nall: build\n\techo all\n\nbuild test:\n\tcc x.c\n\t./a.out\nend:\n")];
@@ -357,10 +249,8 @@ mod tests {
             let shown = quote(&files, "/workspace", line);
             assert_eq!(shown.first().map(|(_, text)| text), build.first().map(|(_, text)| text), "{line}");
         }
-        assert_eq!(
-            quote(&files, "/workspace", "make"),
-            one("recipe `all` of /workspace/Makefile", "all: build\n\techo all")
-        );
+        let all = [one("recipe `all` of /workspace/Makefile", "all: build\n\techo all"), build].concat();
+        assert_eq!(quote(&files, "/workspace", "make"), all);
         assert!(quote(&files, "/workspace", "make other")[0].1.starts_with("no recipe"));
     }
 
@@ -372,9 +262,25 @@ mod tests {
             ("/workspace/.cargo/config.toml", "[build]\njobs = 1\n[alias]\nxtask = \"run -p xtask --\"\n"),
         ];
         let just = quote(&files, "/workspace/a", "just test");
-        assert_eq!(just, one("just recipe `test` of /workspace/justfile", "test X='1': a\n    cargo test\n    rm x"));
+        assert_eq!(
+            just,
+            one(
+                "just recipe `test` of /workspace/justfile",
+                "test X='1': a\n    cargo test\n    rm x\nRecipes that it names run as well."
+            )
+        );
         let task = quote(&files, "/workspace", "task test");
-        assert_eq!(task, one("task recipe `test` of /workspace/Taskfile.yml", "  test:\n    cmds:\n      - go test"));
+        assert_eq!(
+            task,
+            one(
+                "task recipe `test` of /workspace/Taskfile.yml",
+                "  test:\n    cmds:\n      - go test\nRecipes that it names run as well."
+            )
+        );
+        assert!(quote(&files, "/workspace", "just")[0].0.contains("recipe `a`"));
+        for line in ["just zz", "just --chooser test a", "task zz"] {
+            assert!(quote(&files, "/workspace", line)[0].1.contains("not known before it runs"), "{line}");
+        }
         let cargo = quote(&files, "/workspace/crates/a", "cargo xtask fuzz");
         assert_eq!(cargo, one("alias `xtask` of /workspace/.cargo/config.toml", "\"run -p xtask --\""));
         assert_eq!(quote(&files, "/workspace", "cargo build"), []);

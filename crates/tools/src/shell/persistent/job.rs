@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::{CommandId, EnvKey, Reason, SessionId, SideEffects};
+use portcullis_base::{CommandId, EnvKey, Reason, SessionId};
 use portcullis_command as command;
 use portcullis_contract::{
     Background, EndedCommand, Precondition, Resolved, ShellFact, SpoolRef, ToolContext, ToolFailure,
@@ -22,18 +22,18 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Persistent;
-use super::running_shell::{CurrentCommand, Outcome, RunningShell, ShellGone, exit_words};
+use super::running_shell::{CurrentCommand, Outcome, RunningShell, ShellGone};
 use super::shells::{ShellChoice, Shells};
 use super::sink::{Capture, CaptureHandle};
 use super::wait::UncollectedEnd;
 use crate::files::failure;
-use crate::hand::{LaunchedFailure, Limit, named, outermost, ran_to_its_end, tell_appeared};
+use crate::hand::{LaunchedFailure, named, outermost, ran_to_its_end, tell_appeared};
 use crate::shell::carry::carry_over;
-use crate::shell::line::{brief, one_is_an_answer};
+use crate::shell::line::brief;
 use crate::shell::posture::{Posture, ShellView};
 use crate::shell::session_shell::{Change, LiveShell as _};
 use crate::shell::view::{EnvView, StateView};
-use crate::shell::{HOME, failed_words, unseen};
+use crate::shell::{HOME, unseen};
 
 /// What a call wants.
 pub(super) struct Job {
@@ -114,14 +114,14 @@ impl Drop for BusyShell<'_> {
 }
 
 /// A command that is over, however it ended.
-struct FinishedCommand {
+pub(super) struct FinishedCommand {
     command_id: Option<CommandId>,
-    outcome: Result<FinishedLine, ShellDied>,
+    pub(super) outcome: Result<FinishedLine, ShellDied>,
     stdout: SpoolRef,
     stderr: SpoolRef,
-    captured: CaptureHandle,
+    pub(super) captured: CaptureHandle,
     /// It was stopped because too little space was left.
-    breach: Option<DiskBreach>,
+    pub(super) breach: Option<DiskBreach>,
     duration: Duration,
     timed_out: bool,
     /// It went on after its observation.
@@ -192,7 +192,7 @@ impl Persistent {
         }
         let settled = self.settle(context, &job.line, &over);
         if over.away {
-            let error = settled.as_ref().err().filter(|_| over.outcome.is_err());
+            let error = settled.as_ref().err().filter(|_| over.exit_code().is_none());
             let text = error.map(|_| "the shell died while the command ran".to_owned());
             let tail = |stream| self.shell.book.masked(&over.captured.tails.text(stream));
             let tails = (tail(Stream::Stdout), tail(Stream::Stderr));
@@ -259,7 +259,9 @@ impl Persistent {
         appeared.extend(live.look_again(self.shells.hand()).await);
         outermost(&mut appeared);
         tell_appeared(context, &appeared);
-        let (stdout, stderr) = sink.back().map(Capture::finish).ok_or_else(LaunchedFailure::shell_lost)?;
+        let shell_ended = outcome.as_ref().is_err_and(|died| !died.interrupted);
+        let finished = sink.back().map(|capture| capture.finish(shell_ended));
+        let (stdout, stderr) = finished.ok_or_else(LaunchedFailure::shell_lost)?;
         let mut now = live.now();
         now.command_count += 1;
         now.updated_at = self.shells.clock().now();
@@ -358,53 +360,6 @@ impl Persistent {
             stdout: Some(over.stdout.clone()),
             stderr: Some(over.stderr.clone()),
         })));
-    }
-
-    /// Whether it went well. What a stopped call returns is not looked at: it was stopped.
-    fn settle(&self, context: &ToolContext, line: &str, over: &FinishedCommand) -> Result<(), ToolFailure> {
-        let full = over.breach.clone().map(Limit::Disk);
-        if let Some(limit) = over.captured.why().map(Limit::Output).or(full) {
-            return Err(LaunchedFailure::limit(&limit).into());
-        }
-        match &over.outcome {
-            Err(died) => {
-                let how = exit_words(died.ended.exit);
-                if died.interrupted {
-                    context.warn(
-                        "the command did not end when it was interrupted, so its shell was ended with it: its folder and \
-                         exported variables stay as they were before this command, and the next command starts a new shell",
-                    );
-                }
-                let text = if died.interrupted {
-                    "the command was stopped, and its shell with it".to_owned()
-                } else {
-                    format!(
-                        "the command ended the shell it ran in ({how}), so what it changed of folder and environment is \
-                         lost; the next shell_exec starts a new one"
-                    )
-                };
-                if let Some(limit) = Limit::hit(&died.ended, &self.shells.hand().settings().limits) {
-                    return Err(LaunchedFailure::limit(&limit).into());
-                }
-                Err(ToolFailure::new("shell_died", text).with_side_effects(SideEffects::unknown(Vec::new())))
-            }
-            Ok(done) if done.interrupted => {
-                Err(ToolFailure::new("interrupted", "the command was stopped because its shell was to be closed"))
-            }
-            Ok(done) => match (done.report.status, one_is_an_answer(line)) {
-                (0, _) => Ok(()),
-                (1, Some(nothing_found)) => {
-                    if nothing_found {
-                        context.nothing_found();
-                    }
-                    Ok(())
-                }
-                (status, _) => {
-                    let text = failed_words(i32::from(status));
-                    Err(ToolFailure::command(Some(i32::from(status)), None, text))
-                }
-            },
-        }
     }
 
     async fn output(

@@ -12,6 +12,7 @@ mod running_shell;
 mod shells;
 mod sink;
 mod stock;
+mod verdict;
 mod wait;
 mod words;
 

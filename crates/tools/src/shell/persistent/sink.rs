@@ -11,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 /// cut in two at the beginning of them is far from what is shown.
 const TAIL: usize = 64 << 10;
 
+/// What an interactive shell writes to standard error when it runs `exit`.
+const SAID_EXIT: &[u8] = b"exit\n";
+
 /// The end of both streams, as it is now.
 #[derive(Debug, Default)]
 pub(super) struct LiveTails {
@@ -47,6 +50,8 @@ pub(super) struct Capture {
     stdout: Spool,
     stderr: Spool,
     tails: Arc<LiveTails>,
+    /// The last line of standard error, if it may be the shell's own `exit`.
+    held: &'static [u8],
     /// Fired when so much was written that the command must be stopped.
     flood: CancellationToken,
     why: Arc<Mutex<Option<String>>>,
@@ -73,20 +78,27 @@ impl Capture {
             stdout: context.spool("stdout"),
             stderr: context.spool("stderr"),
             tails: Arc::clone(&captured.tails),
+            held: b"",
             flood: captured.flood.clone(),
             why: Arc::clone(&captured.why),
         };
         (capture, captured)
     }
 
-    /// Ends both.
-    pub(super) fn finish(self) -> (SpoolRef, SpoolRef) {
+    /// Ends both. The last `exit` is not the command's if the shell ended.
+    pub(super) fn finish(mut self, shell_ended: bool) -> (SpoolRef, SpoolRef) {
+        if !shell_ended {
+            self.release();
+        }
         (self.stdout.finish(), self.stderr.finish())
     }
-}
 
-impl Sink for Capture {
-    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+    fn release(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.keep(Stream::Stderr, held);
+    }
+
+    fn keep(&mut self, stream: Stream, bytes: &[u8]) {
         self.tails.take(stream, bytes);
         let spool = match stream {
             Stream::Stdout => &mut self.stdout,
@@ -98,6 +110,21 @@ impl Sink for Capture {
             *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
             self.flood.cancel();
         }
+    }
+}
+
+impl Sink for Capture {
+    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        if stream == Stream::Stdout || bytes.is_empty() {
+            return self.keep(stream, bytes);
+        }
+        self.release();
+        let before = bytes.strip_suffix(SAID_EXIT).filter(|before| {
+            let last = before.last().copied().or_else(|| self.tails.of(stream).back().copied());
+            last.is_none_or(|last| last == b'\n')
+        });
+        self.held = before.map_or(b"", |_| SAID_EXIT);
+        self.keep(stream, before.unwrap_or(bytes));
     }
 }
 
