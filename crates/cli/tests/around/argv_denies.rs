@@ -473,7 +473,7 @@ fn lines_of_every_day_are_not_made_a_persons_business_by_a_deny() {
         "npm ci && npm test",
         "make > log 2>&1; tail log",
         "while read -r l; do echo \"$l\"; done < f",
-        "for CC in gcc clang; do make CC=$CC; done",
+        "for CC in gcc clang; do export CC; make; done",
         "awk -F, -v n=1 '$1 > n {print $2}' a.csv",
         "awk -f report.awk data.txt",
         "PYTHONPATH=. pytest -q > out.log",
