@@ -1,15 +1,16 @@
 //! `replay --mode rebuild`: the state and the rows as the log alone gives them, beside what is stored
 //! (S15). Whole rows are compared: a row that says something else in any column is found.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use portcullis_base::{AskId, Digest, IntentId, QueuedWakeId, SessionId, Timestamp};
-use portcullis_event::facts::WakeState;
+use portcullis_event::facts::{Priority, WakeState};
 use portcullis_event::{
     AskState, Event, FOLD_VERSION, LOCAL_TENANT, RowChange, SessionRow, SessionStatus, State, head_change, rows,
 };
-use portcullis_store::{AskFilter, AskRow, Head, IntentRow, Log as _, WakeRow};
+use portcullis_store::{AskFilter, AskRow, Checkpoint, Head, IntentRow, Log as _, WakeRow};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -31,8 +32,8 @@ struct HeadFact {
     status: SessionStatus,
     blocked_n: u64,
     failure_streak: u32,
-    /// When the earliest pending wake is due.
-    wake_due_at: Option<Timestamp>,
+    /// When the earliest pending wake is due, and how urgent it is.
+    wake: Option<(Timestamp, Priority)>,
 }
 
 impl HeadFact {
@@ -43,9 +44,29 @@ impl HeadFact {
             status: head.status,
             blocked_n: head.blocked_n,
             failure_streak: head.failure_streak,
-            wake_due_at: head.wake.map(|wake| wake.due_at),
+            wake: head.wake.map(|wake| (wake.due_at, wake.priority)),
         }
     }
+}
+
+/// What of a stored head does not follow from its other columns and from the checkpoints.
+fn head_faults(head: &Head, checkpoints: &[Checkpoint]) -> Vec<String> {
+    let mut again = head.clone();
+    again.reckon();
+    // Who gave a session back unused may have put off its wakes as well.
+    let follows = [again.next_due_at, head.work_due_at].contains(&head.next_due_at) && again.priority == head.priority;
+    let newest = checkpoints.iter().map(|checkpoint| checkpoint.seq).max().unwrap_or(0);
+    let mut found = Vec::new();
+    if !follows {
+        found.push(
+            "the head: when the session is due, or how urgently, does not follow from its work and wakes".to_owned(),
+        );
+    }
+    if head.checkpoint_seq != newest {
+        let said = head.checkpoint_seq;
+        found.push(format!("the head: checkpoint_seq: the newest checkpoint is at {newest}, the table says {said}"));
+    }
+    found
 }
 
 /// Everything that follows from a log and is kept beside it.
@@ -56,6 +77,8 @@ struct Rows {
     asks: BTreeMap<AskId, AskRow>,
     wakes: BTreeMap<QueuedWakeId, WakeRow>,
     head: HeadFact,
+    /// What of the head contradicts itself.
+    head_faults: Vec<String>,
     /// The append that is being read: a page may end in its middle, and rows are made of whole ones.
     append: Vec<Event>,
 }
@@ -81,7 +104,8 @@ impl Rows {
         self.head.last_hash = Some(last.hash);
         rows(&append).into_iter().for_each(|change| self.apply(session, change));
         let pending = self.wakes.values().filter(|row| row.state == WakeState::Pending);
-        self.head.wake_due_at = pending.map(|row| row.wake.due_at).min();
+        let soonest = pending.min_by_key(|row| (row.wake.due_at, Reverse(row.wake.priority)));
+        self.head.wake = soonest.map(|row| (row.wake.due_at, row.wake.priority));
     }
 
     fn apply(&mut self, session_id: SessionId, change: RowChange) {
@@ -126,19 +150,21 @@ impl Rows {
         let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: false }).await?;
         let wakes = world.store.wakes(key(session), false).await?;
         let head = world.store.head(key(session)).await?;
+        let checkpoints = world.store.checkpoints(key(session)).await?;
         Ok(Self {
             session: own,
             intents: intents.into_iter().map(|row| (row.intent_id, row)).collect(),
             asks: asks.into_iter().map(|row| (row.ask_id, row)).collect(),
             wakes: wakes.into_iter().map(|row| (row.wake.queued_wake_id, row)).collect(),
             head: head.as_ref().map(HeadFact::stored).unwrap_or_default(),
+            head_faults: head.map(|head| head_faults(&head, &checkpoints)).unwrap_or_default(),
             append: Vec::new(),
         })
     }
 
     /// Every difference, in words.
     fn differences(&self, stored: &Self) -> anyhow::Result<Vec<String>> {
-        let mut found = Vec::new();
+        let mut found = stored.head_faults.clone();
         compare("the head", &self.head, &stored.head, &mut found)?;
         compare("the session", &self.session, &stored.session, &mut found)?;
         compare_all("intent", &self.intents, &stored.intents, &mut found)?;

@@ -3,6 +3,7 @@
 use portcullis_event::SessionStatus;
 use portcullis_event::facts::Priority;
 use portcullis_store::{Head, NextWake, SessionKey};
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::codec::{digest_at, id, json, opt_json_at, opt_time_at, time_at, word, word_at};
@@ -15,6 +16,10 @@ pub(crate) const COLUMNS: &str = "last_seq, last_hash, fence, lease_owner, lease
 pub(crate) fn head_at(row: &Row<'_>, at: usize) -> rusqlite::Result<Head> {
     let wake_due_at = opt_time_at(row, at + 6)?;
     let wake_priority: Option<u64> = row.get(at + 7)?;
+    if wake_due_at.is_some() != wake_priority.is_some() {
+        // Both are written together.
+        return Err(rusqlite::Error::InvalidColumnType(at + 7, "wake_priority".to_owned(), Type::Null));
+    }
     Ok(Head {
         last_seq: row.get(at)?,
         last_hash: digest_at(row, at + 1)?,

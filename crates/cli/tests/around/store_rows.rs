@@ -91,6 +91,13 @@ fn a_row_that_is_not_what_its_events_say_is_named_by_the_audit() {
         ("a menu is gone", "DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM artifacts)"),
         ("a menu is another one", "UPDATE blobs SET bytes = x'00' WHERE sha256 NOT IN (SELECT sha256 FROM artifacts)"),
         ("a session is idle by its head", "UPDATE session_heads SET blocked_n = blocked_n + 1"),
+        ("a session is never due", "UPDATE session_heads SET next_due_at = coalesce(next_due_at, 0) + 1"),
+        ("a session has work", "UPDATE session_heads SET work_due_at = coalesce(work_due_at, 0) + 1"),
+        ("a session is more urgent", "UPDATE session_heads SET priority = priority + 1"),
+        ("a session wakes", "UPDATE session_heads SET wake_due_at = 1, wake_priority = 1"),
+        ("half a wake", "UPDATE session_heads SET wake_due_at = 1"),
+        ("a wake is more urgent", "UPDATE session_heads SET wake_priority = 1"),
+        ("the head forgets a checkpoint", "UPDATE session_heads SET checkpoint_seq = checkpoint_seq + 1"),
     ];
     let (world, _) = lived_in();
     let whole: Vec<_> = ["", "-wal"].iter().map(|suffix| format!("{}{suffix}", world.database().display())).collect();
