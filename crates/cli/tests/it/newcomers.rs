@@ -142,3 +142,15 @@ fn doctor_says_that_others_can_write_the_configuration_and_that_the_mark_is_miss
     std::fs::remove_file(format!("{}-mark", world.database().display())).expect("removed");
     world.run(&["doctor"]).ends(0).says("is missing: an older copy of the database would not be noticed");
 }
+
+#[test]
+fn the_reason_of_an_ask_names_every_part_that_asked() {
+    let explained = |line: &str| {
+        let input = serde_json::json!({ "command": line }).to_string();
+        World::new().run(&["policy", "explain", "bash", "--profile", "code", &input]).out
+    };
+    assert!(explained("ls && exit 0").contains(r#"on ["ls"]; also on ["exit","0"]"#), "{}", explained("ls && exit 0"));
+    let long = explained("cat a > b; sh build.sh; rm -rf \"$d\"");
+    assert!(long.contains(r#"["sh","build.sh"]"#) && long.contains(r#"["rm","#), "{long}");
+    assert!(explained("touch a").lines().next().is_some_and(|line| line.ends_with(r#"on ["touch","a"]"#)));
+}
