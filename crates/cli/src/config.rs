@@ -369,8 +369,12 @@ impl Document<'_> {
     /// The tables, after every key was found to be known.
     fn tables(&self) -> anyhow::Result<DeTable<'_>> {
         let table = DeTable::parse(self.text).map(Spanned::into_inner).map_err(|e| {
-            let problem = format!("not valid TOML: {}", e.message().replace('\n', "; "));
-            self.fault(e.span().map_or(0, |span| span.start), &problem)
+            let mut problem = format!("not valid TOML: {}", e.message().replace('\n', "; "));
+            let span = e.span().unwrap_or_default();
+            if let Some(key) = self.text.get(span.clone()).filter(|_| e.message() == "duplicate key") {
+                problem.push_str(&format!(" `{key}`"));
+            }
+            self.fault(span.start, &problem)
         })?;
         let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
         for (key, value) in &table {
@@ -611,6 +615,7 @@ mod tests {
         assert!(fault("[store]\nurl = \"postgres://x\"").contains("sqlite:PATH"));
         assert!(fault("store = 1").contains("[store]"));
         assert!(fault("[[rules]]\neffect = \"deny").contains("c:2: not valid TOML"));
+        assert!(fault("[model]\nwindow = 1\nwindow = 2\n").contains("c:3: not valid TOML: duplicate key `window`"));
     }
 
     #[test]
