@@ -154,3 +154,28 @@ fn the_reason_of_an_ask_names_every_part_that_asked() {
     assert!(long.contains(r#"["sh","build.sh"]"#) && long.contains(r#"["rm","#), "{long}");
     assert!(explained("touch a").lines().next().is_some_and(|line| line.ends_with(r#"on ["touch","a"]"#)));
 }
+
+#[test]
+fn what_goes_on_after_a_wrong_model_does_not_name_it_again() {
+    let world = World::new();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+    let url = format!("http://{}", server.local_addr().expect("known"));
+    let answers = std::thread::spawn(move || {
+        for stream in server.incoming().flatten().take(2) {
+            use std::io::{Read as _, Write as _};
+            let mut stream = stream;
+            let mut asked = [0; 65_536];
+            let _ = stream.read(&mut asked);
+            let body = r#"{"error":{"message":"no such model","type":"not_found_error"}}"#;
+            let _ = write!(
+                stream,
+                "HTTP/1.1 404 Not Found\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    let ran = world.run(&["run", "go", "--model", "openai-chat/nonesuch", "--base-url", &url]).ends(1);
+    let hint = ran.err.lines().find(|line| line.contains("go on with:")).expect("a hint").to_owned();
+    assert!(hint.contains(" --model PROVIDER/MODEL ") && !hint.contains("nonesuch"), "{hint}");
+    drop(answers);
+}
