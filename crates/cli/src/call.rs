@@ -19,7 +19,7 @@ use crate::exit::{ExitKind, failed, fault, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::signals::interruptible;
 use crate::world::{World, call_session, key, next_call_session, workspace};
-use crate::{ask_view, example_input, hints, home_workspace, person};
+use crate::{ask_view, example_input, hints, home_workspace, person, told_warnings};
 
 /// Who holds a session meanwhile, for whoever comes across it.
 const CALLED: &str = "portcullis call";
@@ -283,7 +283,7 @@ async fn show_all(
     }
     show(world, runtime, session, observed, term).await?;
     if !end.text.is_empty() {
-        term.print(&safe(&end.text))?;
+        term.print_of_others(&safe(&end.text))?;
     }
     let line = format!("{} ended: {}; {}", end.task_id, end.code, safe_line(&end.summary, 200));
     if ended == ExitKind::Done {
@@ -308,7 +308,7 @@ pub async fn show(
         term.document(&document)?;
         return Ok(ExitKind::of(observed));
     }
-    render::observation(term, observed)?;
+    render::observation(term, observed, &told_warnings::before(world, session, observed).await)?;
     for rule in runtime.gate().rules_against(session, observed) {
         term.note(&format!("  {}", render::exact(&rule, 4_096)));
     }

@@ -30,6 +30,8 @@ const LOW_SPACE: u64 = 512 << 20;
 
 /// Workspaces whose caches have a line of their own: the largest.
 const CACHES_SHOWN: usize = 10;
+/// Nobody wants to be rid of less.
+const LARGE_CACHE: u64 = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -244,16 +246,19 @@ fn build_caches(found: Vec<Cache>, findings: &mut Findings) {
         Some(workspace) => workspace.display().to_string(),
         None => "a workspace of which no session tells".to_owned(),
     };
-    for cache in found.iter().take(CACHES_SHOWN) {
+    let is_worth_a_line = |cache: &Cache| cache.bytes >= LARGE_CACHE || cache.workspace.is_none();
+    let (mut shown, mut rest): (Vec<Cache>, Vec<Cache>) = found.into_iter().partition(is_worth_a_line);
+    rest.extend(shown.split_off(shown.len().min(CACHES_SHOWN)));
+    for cache in &shown {
         let folder = quoted(cache.folder.as_os_str().as_bytes());
         // Some toolchains leave folders that not even their owner may change.
         let to_do = format!("to be rid of it, while no command runs there: chmod -R u+w {folder} && rm -r {folder}");
         findings.tip("caches", format!("{} of build caches for {}", size(cache.bytes), of(cache)), to_do);
     }
-    let rest = found.get(CACHES_SHOWN..).unwrap_or_default();
     if !rest.is_empty() {
+        let more = if shown.is_empty() { "" } else { " more" };
         let (n, bytes) = (render::count(rest.len() as u64, "workspace"), rest.iter().map(|cache| cache.bytes).sum());
-        findings.ok("caches", format!("{} of build caches for {n} more", size(bytes)));
+        findings.ok("caches", format!("{} of build caches for {n}{more}", size(bytes)));
     }
 }
 

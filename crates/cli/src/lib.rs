@@ -14,6 +14,7 @@ mod ask;
 mod ask_facts;
 mod ask_kept;
 mod ask_sheet;
+mod ask_text;
 mod ask_view;
 mod audit;
 mod backtest;
@@ -52,16 +53,19 @@ mod redrive;
 mod render;
 mod replay;
 mod rm;
+mod rows;
 mod run;
 mod search;
 mod sessions;
 mod shell_view;
+mod short_ids;
 mod signals;
 mod spinner;
 mod status;
 mod telemetry;
 mod terminal;
 mod thinker;
+mod told_warnings;
 mod tools;
 mod trace;
 mod tree;
@@ -75,6 +79,7 @@ mod world;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::ErrorKind;
 
 use args::{Cli, Command};
 use exit::ExitKind;
@@ -86,7 +91,17 @@ pub fn run_program() -> ExitCode {
     // First of all: if this start is a launcher, it never returns.
     portcullis::hand::init();
     exit::plain_panics();
-    let cli = Cli::try_parse().unwrap_or_else(|error| exit::misused(&error));
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        // An id may be given by its beginning.
+        Err(error) if error.kind() == ErrorKind::ValueValidation => match short_ids::completed(&words, &error) {
+            Ok(Some(cli)) => cli,
+            Ok(None) => exit::misused(&error),
+            Err(error) => return exit::report(&Term::of_words(&words), Err(error)),
+        },
+        Err(error) => exit::misused(&error),
+    };
     let term = Term::new(&cli.globals);
     let listening = match telemetry::start(&cli.globals) {
         Ok(listening) => listening,

@@ -34,8 +34,12 @@ impl Document<'_> {
     /// The tables, after every key was found to be known.
     pub(crate) fn tables(&self) -> Result<DeTable<'_>, ConfigError> {
         let table = DeTable::parse(self.text).map(Spanned::into_inner).map_err(|e| {
-            let problem = format!("not valid TOML: {}", e.message().replace('\n', "; "));
-            self.fault(e.span().map_or(0, |span| span.start), &problem)
+            let mut problem = format!("not valid TOML: {}", e.message().replace('\n', "; "));
+            let span = e.span().unwrap_or_default();
+            if let Some(key) = self.text.get(span.clone()).filter(|_| e.message() == "duplicate key") {
+                problem.push_str(&format!(" `{key}`"));
+            }
+            self.fault(span.start, &problem)
         })?;
         let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
         for (key, value) in &table {

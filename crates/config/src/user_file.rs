@@ -286,6 +286,7 @@ mod tests {
         assert!(fault("[store]\nurl = \"postgres://x\"").contains("sqlite:PATH"));
         assert!(fault("store = 1").contains("[store]"));
         assert!(fault("[[rules]]\neffect = \"deny").contains("c:2: not valid TOML"));
+        assert!(fault("[model]\nwindow = 1\nwindow = 2\n").contains("c:3: not valid TOML: duplicate key `window`"));
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Policy {
         let shown = hiding.or(tally.asking.iter().find(|ask| ask.pinned)).or(tally.asking.first());
         let reason = match shown {
             None => "the call names nothing that it would touch".to_owned(),
-            Some(ask) => format!("{}{}", ask.reason, would_allow(&tally.inert)),
+            Some(ask) => format!("{}{}{}", ask.reason, suggest::also(ask, &tally.asking), would_allow(&tally.inert)),
         };
         Decision::Ask(Ask {
             pinned: shown.is_some_and(|ask| ask.pinned),

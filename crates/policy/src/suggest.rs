@@ -1,7 +1,7 @@
 //! Rules offered with an ask: exactly what was asked, and no more (L33).
 
 use portcullis_base::Digest;
-use portcullis_contract::{Action, Resource};
+use portcullis_contract::{Action, Resource, ResourceKind};
 use serde::{Deserialize, Serialize};
 
 use crate::resource::ResourceText;
@@ -13,6 +13,9 @@ use crate::{
 
 /// Characters of a resource shown in a sentence.
 const SHOWN_CHARS: usize = 200;
+
+/// Further parts of a call that the reason of an ask names.
+const ALSO_SHOWN: usize = 4;
 
 /// Things shown that a rule would allow, and that it would not.
 const EXAMPLES: usize = 3;
@@ -81,7 +84,33 @@ pub(crate) fn shown(resource: &Resource) -> String {
     if text.len() < resource.canonical.len() {
         text.push('…');
     }
-    format!("{text:?}")
+    match resource.kind {
+        // Its words are quoted already.
+        ResourceKind::Argv => format!("{text:?}").trim_matches('"').replace("\\\"", "\""),
+        _ => format!("{text:?}"),
+    }
+}
+
+/// The other parts of a call that the rule of this ask asks about. A command line is asked about as a whole, so that its
+/// first command alone would say little.
+pub(crate) fn also(ask: &AskedResource<'_>, asking: &[AskedResource<'_>]) -> String {
+    let by_the_same = |other: &&AskedResource<'_>| {
+        other.deciding.id == ask.deciding.id && (other.pinned, other.denied) == (ask.pinned, ask.denied)
+    };
+    let name = |other: &AskedResource<'_>| match other.resource.kind {
+        ResourceKind::Opaque => "the line as a whole".to_owned(),
+        _ => shown(other.resource),
+    };
+    let mut others: Vec<String> = asking.iter().filter(by_the_same).map(name).collect();
+    others.dedup();
+    others.retain(|other| *other != shown(ask.resource));
+    let more = others.len().saturating_sub(ALSO_SHOWN);
+    others.truncate(ALSO_SHOWN);
+    match (others.join(", "), more) {
+        (none, _) if none.is_empty() => none,
+        (some, 0) => format!("; also on {some}"),
+        (some, more) => format!("; also on {some} and {more} more"),
+    }
 }
 
 /// The rule that allows exactly what is asked, if one rule can.

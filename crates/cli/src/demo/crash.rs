@@ -132,7 +132,15 @@ pub async fn perform(stage: &str, globals: &Globals, term: &Term) -> anyhow::Res
     let quiet = Arc::new(Screen::new(*term, true));
     let world = World::open(lowered(settings(globals)?, globals, &quiet)?, term)?;
     let runtime = world.runtime_of(session, "portcullis demo").await?;
-    let work = ModelRun { world: &world, runtime, session, model: model(tag)?, before: 0, globals };
+    let work = ModelRun {
+        world: &world,
+        runtime,
+        session,
+        model: model(tag)?,
+        before: 0,
+        globals,
+        model_is_unknown: Default::default(),
+    };
     let stop = Stop::default();
     tokio::select! {
         biased;

@@ -137,7 +137,8 @@ async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> a
         None => played("demo", MEND)?,
     };
     let session = runtime.create_session(if args.crash { "demo --crash" } else { "demo" }).await?;
-    let work = ModelRun { world: &world, runtime, session, model, before: 0, globals };
+    let work =
+        ModelRun { world: &world, runtime, session, model, before: 0, globals, model_is_unknown: Default::default() };
     let ended = match args.crash {
         true => crash::run(&work, &place, &tag, (&screen, term), stop).await,
         false => mend(&work, &place, &screen, term, stop).await,

@@ -7,7 +7,7 @@ pub mod drive;
 mod live;
 pub mod model;
 pub mod screen;
-mod session;
+pub mod session;
 mod talk;
 pub mod typed;
 mod undo;
@@ -15,10 +15,11 @@ pub mod words;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use portcullis::harness::{Guidance, Settings as Wakes, WakeEnd};
-use portcullis::model::Model;
+use portcullis::model::{Failure, Model, ModelError};
 use portcullis::{Agent, AgentParts, Profile, ProjectGuidance, Runtime, RuntimeError, SessionId, SystemIds};
 use portcullis_base::{EventId, WakeId};
 use portcullis_event::facts::{SessionUsage, text_of};
@@ -32,7 +33,7 @@ use crate::args::{Globals, ProfileName, RunArgs};
 use crate::ask::Ask;
 use crate::exit::{ExitKind, fault, streamed, usage};
 use crate::hints;
-use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
+use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::world::{World, key, quoted, workspace};
 use crate::{ask_view, call, home_workspace, person, terminal, wake};
@@ -55,10 +56,11 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     call::warn_of_trust(&settings, &folder, term)?;
     let model = model::choose(&settings, args.strict_script, term).await?;
     let world = World::open(settings, term)?;
-    let named = prompt.as_deref().unwrap_or("conversation");
+    let named = prompt.as_deref().unwrap_or(session::UNNAMED);
     let (runtime, session) = session::open(&world, args, globals, (&folder, named), term).await?;
     let before = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
-    let work = ModelRun { world: &world, runtime, session, model, before, globals };
+    let work =
+        ModelRun { world: &world, runtime, session, model, before, globals, model_is_unknown: AtomicBool::new(false) };
     let screen = Arc::new(Screen::new(*term, false));
     screen.names_rules_of(work.runtime.gate(), session);
     let agent = work.agent(&screen).await;
@@ -195,9 +197,19 @@ pub struct ModelRun<'a> {
     /// The last event before it.
     pub before: u64,
     pub globals: &'a Globals,
+    /// The provider did not know the model, so that nobody goes on with it.
+    pub model_is_unknown: AtomicBool,
 }
 
 impl ModelRun<'_> {
+    /// What is said of a model that failed.
+    fn failed(&self, error: &ModelError) -> String {
+        if error.status == Some(404) || error.failure == Failure::Config {
+            self.model_is_unknown.store(true, Ordering::Relaxed);
+        }
+        format!("the model failed ({}): {}", error.failure.as_str(), hints::explained(error))
+    }
+
     pub async fn agent(&self, screen: &Arc<Screen>) -> Agent {
         let settings = &self.world.settings;
         let wakes = Wakes {
@@ -248,7 +260,9 @@ impl ModelRun<'_> {
         if matches!(self.globals.profile, Some(ProfileName::Managed)) {
             words.push_str(" --profile managed");
         }
-        if let Some(name) = self.globals.model.as_deref() {
+        if self.model_is_unknown.load(Ordering::Relaxed) {
+            words.push_str(" --model PROVIDER/MODEL");
+        } else if let Some(name) = self.globals.model.as_deref() {
             // Whoever goes on may stand in another folder.
             let script = name.strip_prefix("scripted:").and_then(|path| std::path::absolute(path).ok());
             let name = script.map_or_else(|| name.to_owned(), |path| format!("scripted:{}", path.display()));
@@ -301,7 +315,7 @@ impl ModelRun<'_> {
             }
             Outcome::Waits(asks) => (ExitKind::Waits, self.waits(asks, &handed_over, screen).await),
             Outcome::Failed(error) => {
-                let text = format!("the model failed ({}): {}", error.failure.as_str(), hints::explained(error));
+                let text = self.failed(error);
                 let again = self.again(Some("go on"));
                 if !screen.is_json() {
                     self.error(&text);
@@ -409,7 +423,7 @@ impl ModelRun<'_> {
         match &answer {
             Some(text) => {
                 screen.line(&styled(DIM, "another process works on this session and answered in place of this run:"));
-                screen.print(&safe(text));
+                screen.answer(text);
             }
             None => screen.line("another process works on this session and has taken up what was said here"),
         }

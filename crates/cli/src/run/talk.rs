@@ -279,9 +279,7 @@ async fn turn(work: &ModelRun<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> 
             }
         }
         Outcome::Nothing => {}
-        Outcome::Failed(error) => {
-            term.error(&format!("the model failed ({}): {}", error.failure.as_str(), hints::explained(&error)))
-        }
+        Outcome::Failed(error) => term.error(&work.failed(&error)),
         Outcome::Interrupted => drive.screen.line(&styled(BOLD, "interrupted")),
         Outcome::Later(at) => drive.screen.line(&format!("it wants to go on at {at}; say something to go on sooner")),
         Outcome::Waits(asks) => {

@@ -63,7 +63,9 @@ fn build_caches_of_workspaces_that_are_gone_are_told_in_one_line_and_freed() {
     let lines: Vec<&str> = report.out.lines().filter(|line| line.contains("build caches")).collect();
     assert_eq!(lines.len(), 2, "{}", report.out);
     assert!(lines[0].contains(" KiB of build caches for 2 workspaces that are gone"), "{lines:?}");
-    assert!(lines[1].contains(" KiB of build caches for "), "{lines:?}");
+    // What takes next to nothing has no line of its own, and no way to be rid of it.
+    assert!(lines[1].ends_with(" KiB of build caches for 1 workspace"), "{lines:?}");
+    assert!(!report.out.contains("chmod"), "{}", report.out);
     let shown = world.run(&["gc", "--dry-run"]).ends(0).says("for 2 workspaces that are gone can be freed");
     shown.says("one, which is gone").warns("gc --apply");
     assert_eq!(count(), 3);
