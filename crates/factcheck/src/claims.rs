@@ -35,7 +35,6 @@ pub enum FileDeed {
     Renamed,
 }
 
-/// One claim, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimText {
     /// It passes; all of it, in those words; so many tests.
@@ -55,7 +54,6 @@ pub enum ClaimText {
     Unknown(String),
 }
 
-/// What an answer says.
 #[derive(Debug, Default)]
 pub struct AnswerText {
     pub claims: Vec<ClaimText>,
@@ -94,17 +92,27 @@ impl AnswerText {
         let mut listed: Vec<CheckSubject> = Vec::new();
         // "Everything passes: tests, lint".
         let mut praised = false;
-        for clause in clauses(sentence).into_iter().filter(|clause| !clause.is(0, "including even especially")) {
+        for clause in clauses(sentence) {
+            let beside = clause.is(0, "including even especially");
+            if beside && !self.praised {
+                continue;
+            }
             let subjects = subjects(&clause);
             let mut news = clause.news();
             // "Verified with `a`", "so does lint": good news of what follows.
             let listing = praised && clause.goes_on;
-            let same = (listing && clause.tokens.len() < 4) || (self.praised && clause.any(0..2, "does same"));
+            let same = (listing && clause.tokens.len() < 4)
+                || (self.praised && (beside || clause.has("does same included too")));
             let verb = (0..clause.tokens.len()).find(|at| clause.is(*at, VERIFIED));
             let with = verb.is_some_and(|at| clause.any(at..clause.tokens.len(), "with by using via against running"));
             if news.is_empty() && subjects.len() == 1 && (same || with) {
-                let good = !(0..clause.tokens.len()).any(|at| clause.negates(at));
+                let good = !clause.denies(clause.tokens.len());
                 news.push(News { at: verb.unwrap_or(0), good, sure: true });
+            }
+            // "Tests pass (all 97 of them)".
+            let them = count_at(&clause, clause.tokens.len()).filter(|_| clause.has("them") && news.is_empty());
+            if let Some(count) = them.filter(|_| self.praised) {
+                self.push(ClaimText::Passes(CheckSubject::Kind(Tests), true, Some(count)));
             }
             listed.retain(|_| clause.goes_on);
             praised = listing || (clause.has(":") && news.iter().any(|one| one.good && clause.is_so(one.at)));
@@ -166,7 +174,8 @@ impl AnswerText {
     /// What news at a place are about: what stands before them, behind them, or was spoken of.
     fn subjects_of(&self, clause: &Clause<'_>, subjects: &[(usize, CheckSubject)], one: &News) -> Vec<CheckSubject> {
         let before = subjects.iter().rfind(|(at, _)| *at <= one.at);
-        let behind = subjects.iter().find(|(at, _)| *at > one.at && at - one.at < 7).filter(|_| one.sure);
+        let near = |at: usize| at > one.at && at - one.at < 7 && (one.sure || clause.any(one.at..at, "under with by"));
+        let behind = subjects.iter().find(|(at, _)| near(*at));
         // Of a command that checks nothing, "all good" may be said of what it showed.
         let fits = |subject: &&CheckSubject| match subject {
             CheckSubject::Command(words) => one.sure || kind_of_command(words).is_some(),
@@ -179,7 +188,7 @@ impl AnswerText {
         let bare = (0..one.at).all(filler);
         let counts = clause.is(one.at, COUNTED) && (bare || clause.any(0..one.at, "all everything both it's"));
         match self.spoken_of.as_slice() {
-            [] if counts => vec![CheckSubject::Kind(Tests)],
+            [] if counts => vec![if bare { CheckSubject::Kind(Tests) } else { CheckSubject::Checks }],
             spoken_of if bare || clause.any(0..one.at, PRONOUNS) => spoken_of.iter().filter(fits).cloned().collect(),
             _ => Vec::new(),
         }
@@ -204,8 +213,9 @@ pub fn subjects(clause: &Clause<'_>) -> Vec<(usize, CheckSubject)> {
         let last = at.wrapping_sub(1);
         let kind = kinds.iter().find(|(list, _)| token.is(list)).map(|(_, kind)| *kind);
         let subject = match kind {
+            _ if token.is("clippy") => Some(CheckSubject::Command("cargo clippy".to_owned())),
+            _ if token.is(TOOLS) => Some(CheckSubject::Command(token.text.clone())),
             _ if token.code => of_code(&token.text, clause.is(last, "test spec") || clause.is(at + 1, "test spec")),
-            // The name beside it says which.
             Some(Tests) if token.is("test spec") && (clause.code(last) || clause.code(at + 1)) => None,
             Some(Tests) if clause.is(last, SUITES) => part(clause.text(last)),
             Some(Tests) if clause.is(at + 1, "in for of under from") && clause.code(at + 2) => {

@@ -48,12 +48,13 @@ fn never(refused: Option<&CommandRun>, history: &History, unsure: bool) -> Findi
 }
 
 fn of_run(verdict: ClaimVerdict, run: &CommandRun) -> Finding {
-    let came = match run.step {
-        StepEnd::Ok => Verdict::Passed,
-        StepEnd::Failed => Verdict::Failed,
-        StepEnd::NotOk | StepEnd::Unknown => Verdict::Inconclusive,
+    let words = run.argv.join(" ");
+    let fact = match run.step {
+        StepEnd::Ok => format!("`{}` succeeded", cut(&words)),
+        StepEnd::Failed => told(&words, Verdict::Failed, &run.end),
+        StepEnd::NotOk | StepEnd::Unknown => told(&words, Verdict::Inconclusive, &run.end),
     };
-    Finding(verdict, told(&run.argv.join(" "), came, &run.end), vec![run.evidence])
+    Finding(verdict, fact, vec![run.evidence])
 }
 
 /// Commands of a sort: one that ended well supports, one that failed or never ran contradicts.

@@ -2,7 +2,7 @@
 
 use portcullis_event::facts::VerificationKind::{Build, Tests};
 
-use crate::claims::{CheckSubject, ClaimText, FileDeed, subjects};
+use crate::claims::{CheckSubject, ClaimText, FileDeed, kind_of_command, subjects};
 use crate::clauses::Clause;
 use crate::prose::{Token, is_file};
 use crate::words::*;
@@ -41,10 +41,10 @@ fn telling(clause: &Clause<'_>, at: usize, other: bool, objects: &str) -> Option
     let mine = head > from && clause.is(head - 1, "i we i've we've");
     let by = (at..end).find(|nth| clause.is(*nth, "by")).and_then(|by| tokens.get(by + 1));
     let year = |token: &Token| token.text.parse::<u32>().is_ok_and(|year| (1990..2100).contains(&year));
-    let digit = |nth: usize| clause.text(nth).starts_with(|c: char| c.is_ascii_digit()) || clause.is(nth, "commit");
-    let dated = |nth: usize| clause.is(nth, "in on") && digit(nth + 1);
-    let past =
-        clause.has(ELSEWHERE) || clause.has("snippet here below") || tokens.iter().any(year) || (at..end).any(dated);
+    let digit = |nth: usize| clause.text(nth).starts_with(|c: char| c.is_ascii_digit());
+    let dated = |nth: usize| clause.is(nth, "in on") && (digit(nth + 1) || clause.is(nth + 1, "commit main master"));
+    let past = clause.has(ELSEWHERE) || clause.has("snippet here below");
+    let past = past || tokens.iter().any(year) || (at..end).any(dated);
     let told = clause.any(0..from, "diff shows log changelog history message title");
     if told || by.is_some_and(|who| !who.text.ends_with("ing") && !who.is("me us hand")) || past || be == "had" {
         return None;
@@ -67,7 +67,6 @@ fn telling(clause: &Clause<'_>, at: usize, other: bool, objects: &str) -> Option
     }
 }
 
-/// The deeds of a clause.
 pub fn deeds(clause: &Clause<'_>, speaker: &mut Speaker) -> Vec<ClaimText> {
     let mut out = Vec::new();
     let (tokens, end) = (clause.tokens, clause.tokens.len());
@@ -121,7 +120,12 @@ pub fn deeds(clause: &Clause<'_>, speaker: &mut Speaker) -> Vec<ClaimText> {
                     speaker.deed = (!found.is_empty()).then_some(*deed);
                     out.extend(found);
                 }
-                Some(how) if (how == Telling::State && !now) || (how == Telling::Passive && story) => {}
+                Some(Telling::Passive) if story => {}
+                // "`a` is updated" may tell how it works.
+                Some(Telling::State) if !now => {
+                    let paths = tokens[..at].iter().filter(|_| at + 1 == end).filter_map(path_of);
+                    out.extend(paths.map(|path| ClaimText::File(FileDeed::Mended, path)));
+                }
                 Some(_) => {
                     out.extend(files(speaker));
                     out.extend(objects(clause, at, FileDeed::Edited));
@@ -135,8 +139,7 @@ pub fn deeds(clause: &Clause<'_>, speaker: &mut Speaker) -> Vec<ClaimText> {
     let noun = clause.is(first, "the your a") && !clause.is(first + 1, WORK) && !clause.is(first + 1, FIXABLE);
     // "Carol committed it and pushed."
     let object = clause.code(first) || clause.is(first, WORK) || clause.is(first, FIXABLE);
-    let actor =
-        clause.is(first + 1, "wrote fixed committed pushed added removed ran updated created deleted") && !object;
+    let actor = clause.is(first + 1, "wrote fixed committed pushed added removed ran updated created") && !object;
     let others = clause.is(first, OTHERS) || clause.is(first, "it this") || noun || actor || clause.has("by");
     speaker.other = !clause.has("i we i've we've i'm") && (speaker.other || others);
     out
@@ -146,7 +149,7 @@ pub fn deeds(clause: &Clause<'_>, speaker: &mut Speaker) -> Vec<ClaimText> {
 fn said(clause: &Clause<'_>, at: usize) -> bool {
     let taken = clause.any(at + 1..at + 5, "nothing neither none no 0 zero ✗ not false") && !clause.is(at + 1, "it");
     let half = clause.any(0..at, "partially partly half") || (clause.any(0..at, "only") && !clause.any(0..at, "not"));
-    clause.is_so(at) && !(0..at).any(|nth| clause.negates(nth)) && !taken && !half
+    clause.is_so(at) && !clause.denies(at) && !taken && !half
 }
 
 fn fixed(clause: &Clause<'_>, at: usize, told: Option<Telling>) -> Vec<ClaimText> {
@@ -159,10 +162,11 @@ fn fixed(clause: &Clause<'_>, at: usize, told: Option<Telling>) -> Vec<ClaimText
     let Some(how) = how.filter(|_| !gone && !part) else { return Vec::new() };
     let words = clause.has(WORDING);
     let kind = subjects(clause).into_iter().find_map(|(_, subject)| match subject {
-        CheckSubject::Kind(kind) if kind != Tests => Some(kind),
+        CheckSubject::Kind(kind) => Some(kind),
+        CheckSubject::Command(words) => kind_of_command(&words),
         _ => None,
     });
-    let kind = kind.or(clause.has("compile compiler compilation").then_some(Build));
+    let kind = kind.filter(|kind| *kind != Tests).or(clause.has("compile compiler compilation").then_some(Build));
     let mut out = vec![ClaimText::Fixed(kind, how == Telling::State, words)];
     let path = |at: usize| clause.tokens.get(at).and_then(path_of);
     let within = (0..clause.tokens.len()).filter(|at| clause.is(*at, "in inside within")).find_map(|at| path(at + 1));
@@ -200,7 +204,6 @@ fn ran(clause: &Clause<'_>, at: usize, other: bool) -> Option<ClaimText> {
     })
 }
 
-/// A path that is written in an answer.
 fn path_of(token: &Token) -> Option<String> {
     let code = token.text.trim_end_matches("'s");
     let slashed = code.contains('/') && !code.contains([' ', '(', '<']) && !code.contains("://");

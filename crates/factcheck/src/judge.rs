@@ -61,7 +61,6 @@ fn judged(claim: &ClaimText, text: &AnswerText, history: &History) -> Option<(St
             let found = counted(*count, passes(subject, *every, history), history);
             (name, found.unless(text.admits, why))
         }
-        // Who says what was repaired says it of what there is as well.
         ClaimText::Fixed(_, true, _) if others(|one| matches!(one, ClaimText::Fixed(_, false, _))) => None?,
         ClaimText::Fixed(kind, proposed, words) => {
             let name = kind.map_or("fixed".to_owned(), |kind| format!("fixed: {}", names(kind).0));
@@ -97,7 +96,6 @@ fn judged(claim: &ClaimText, text: &AnswerText, history: &History) -> Option<(St
     })
 }
 
-/// What is said of a kind of check, and the kind itself.
 fn names(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Tests => ("tests pass", "the tests"),
@@ -158,7 +156,7 @@ fn part(name: &str, history: &History) -> Finding {
     let whole = |check: &CheckRun| tests(check) && !check.command.narrow && !(suite && other(check));
     // A run of everything that failed may have failed elsewhere.
     let found = passed(Kind::Tests, history, &whole, &|check| check.report.left_out);
-    found.unless(!suite, ", of all tests")
+    found.unless(!suite, ", of all tests").lacks(suite && name != "unit", ", and does not name this suite")
 }
 
 /// So many tests pass: a report of a fresh run may say otherwise. It is no proof, and so no accusation.
@@ -231,12 +229,12 @@ fn standing_failure<'h>(all: &[&'h CheckRun], last: &CheckRun, history: &History
     })
 }
 
-/// How a command ended, as a sentence.
 pub fn told(command: &str, verdict: Verdict, end: &CallEnd) -> String {
     let came = match (verdict, end) {
-        (Verdict::Passed, _) => "succeeded".to_owned(),
+        (Verdict::Passed, _) => "passed".to_owned(),
         (Verdict::Failed, CallEnd::Exited(exit)) if *exit != 0 => format!("ended with exit code {exit}"),
         (Verdict::Failed, _) => "reported failures".to_owned(),
+        (_, CallEnd::Unclear(code)) if code == "background_started" => "runs as a background task".to_owned(),
         (_, CallEnd::NotRun(code) | CallEnd::Stopped(code) | CallEnd::Unclear(code)) => format!("came to {code}"),
         (Verdict::NotRun, _) => "could not be run".to_owned(),
         (_, CallEnd::Happened) => "ran, and nobody knows how it ended".to_owned(),

@@ -16,7 +16,6 @@ pub struct Token {
 }
 
 impl Token {
-    /// Whether it is one of these words.
     pub fn is(&self, list: &str) -> bool {
         !self.code && has(list, &self.text)
     }
@@ -27,9 +26,6 @@ pub fn sentences(answer: &str) -> (Vec<Vec<Token>>, bool) {
     let cut = answer.chars().nth(LOOKED_AT).is_some();
     let text: String = answer.chars().take(LOOKED_AT).collect();
     let text = without(&without(&text, "<think>", "</think>"), "<!--", "-->");
-    // An answer that is one quotation is no quotation.
-    let quoted = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('>'));
-    let text = if quoted { text.replace('>', " ") } else { text };
     let mut out = Vec::new();
     for segment in segments(&text) {
         let mut sentence: Vec<Token> = Vec::new();
@@ -56,7 +52,6 @@ fn word(text: &str) -> Token {
     Token { text: text.to_owned(), code: false }
 }
 
-/// The text without everything from `open` to `close`.
 fn without(text: &str, open: &str, close: &str) -> String {
     let mut parts = text.split(open);
     let first = parts.next().unwrap_or_default().to_owned();
@@ -139,7 +134,6 @@ fn tokens(text: &str) -> Vec<Token> {
             '"' => ('"', 1),
             '“' => ('”', 1),
             '\'' if opens => ('\'', 1),
-            '~' if run == 2 => ('~', 2),
             ']' if chars.get(at + 1) == Some(&'(') => (')', 1),
             _ => (' ', 0),
         };
@@ -154,7 +148,7 @@ fn tokens(text: &str) -> Vec<Token> {
             let said = counts || has("ok pass passed success 0", &plain);
             match c {
                 '`' if !said && !plain.is_empty() => out.push(Token { text: inside.trim().to_owned(), code: true }),
-                '~' | ']' => {}
+                ']' => {}
                 // A quoted word is a name; a quoted sentence is somebody else's.
                 '"' | '“' | '\'' if plain.contains(' ') => out.push(word("⟦quoted⟧")),
                 _ => out.extend(tokens(&inside)),
@@ -168,7 +162,6 @@ fn tokens(text: &str) -> Vec<Token> {
             '?' if is_end(at + 1) => '?',
             ':' if is_end(at + 1) => ':',
             '|' | '→' | '⇒' | '=' => ':',
-            // "`a.rs` — created".
             '—' | '–' | '-' if out.len() == 1 && out[0].code && is_end(at + 1) => ':',
             '—' | '–' => '—',
             '-' if is_end(at + 1) && opens => '—',
