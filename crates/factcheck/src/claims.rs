@@ -6,7 +6,7 @@ use portcullis_event::facts::VerificationKind::{self, Build, Lint, Tests, Typech
 use crate::clauses::{Clause, News, clauses};
 use crate::commands::words_of;
 use crate::deeds::{Speaker, deeds};
-use crate::prose::{Token, is_file, sentences};
+use crate::prose::{Lexeme, is_file, sentences};
 use crate::words::*;
 
 /// Claims of one answer that are judged. No honest answer has as many, and each is compared with the others.
@@ -86,7 +86,7 @@ impl AnswerText {
         }
     }
 
-    fn sentence(&mut self, sentence: &[Token]) {
+    fn sentence(&mut self, sentence: &[Lexeme]) {
         let mut speaker = Speaker::default();
         // Subjects of a list whose verb is yet to come: "the build, the linter and the tests pass".
         let mut listed: Vec<CheckSubject> = Vec::new();

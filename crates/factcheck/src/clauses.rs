@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::prose::Token;
+use crate::prose::Lexeme;
 use crate::words::*;
 
 /// Tokens of a clause that are looked at: each verb in it is looked at with what stands around it.
@@ -10,7 +10,7 @@ const CLAUSE_MAX: usize = 200;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Clause<'s> {
-    pub tokens: &'s [Token],
+    pub tokens: &'s [Lexeme],
     /// What stands before it joins it to a list.
     pub goes_on: bool,
     /// It hangs on a condition, or is somebody else's.
@@ -25,7 +25,7 @@ pub struct News {
     pub sure: bool,
 }
 
-pub fn clauses(sentence: &[Token]) -> Vec<Clause<'_>> {
+pub fn clauses(sentence: &[Lexeme]) -> Vec<Clause<'_>> {
     let mut out: Vec<Clause<'_>> = Vec::new();
     let (mut unreal, mut from, mut goes_on) = (false, 0, false);
     for at in 0..=sentence.len() {

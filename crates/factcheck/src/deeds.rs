@@ -4,7 +4,7 @@ use portcullis_event::facts::VerificationKind::{Build, Tests};
 
 use crate::claims::{CheckSubject, ClaimText, FileDeed, kind_of_command, subjects};
 use crate::clauses::Clause;
-use crate::prose::{Token, is_file};
+use crate::prose::{Lexeme, is_file};
 use crate::words::*;
 
 /// What goes on from one clause of a sentence to the next.
@@ -40,7 +40,7 @@ fn telling(clause: &Clause<'_>, at: usize, other: bool, objects: &str) -> Option
     }
     let mine = head > from && clause.is(head - 1, "i we i've we've");
     let by = (at..end).find(|nth| clause.is(*nth, "by")).and_then(|by| tokens.get(by + 1));
-    let year = |token: &Token| token.text.parse::<u32>().is_ok_and(|year| (1990..2100).contains(&year));
+    let year = |token: &Lexeme| token.text.parse::<u32>().is_ok_and(|year| (1990..2100).contains(&year));
     let digit = |nth: usize| clause.text(nth).starts_with(|c: char| c.is_ascii_digit());
     let dated = |nth: usize| clause.is(nth, "in on") && (digit(nth + 1) || clause.is(nth + 1, "commit main master"));
     let past = clause.has(ELSEWHERE) || clause.has("snippet here below");
@@ -204,7 +204,7 @@ fn ran(clause: &Clause<'_>, at: usize, other: bool) -> Option<ClaimText> {
     })
 }
 
-fn path_of(token: &Token) -> Option<String> {
+fn path_of(token: &Lexeme) -> Option<String> {
     let code = token.text.trim_end_matches("'s");
     let slashed = code.contains('/') && !code.contains([' ', '(', '<']) && !code.contains("://");
     (token.code && (is_file(code) || slashed)).then(|| code.to_owned())

@@ -10,25 +10,25 @@ const QUOTED_MAX: usize = 2_000;
 
 /// A word in lower case, a stop such as `,`, or something written as code or as a path, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
+pub struct Lexeme {
     pub text: String,
     pub code: bool,
 }
 
-impl Token {
+impl Lexeme {
     pub fn is(&self, list: &str) -> bool {
         !self.code && has(list, &self.text)
     }
 }
 
 /// The sentences of an answer, and whether there is more of it than was looked at.
-pub fn sentences(answer: &str) -> (Vec<Vec<Token>>, bool) {
+pub fn sentences(answer: &str) -> (Vec<Vec<Lexeme>>, bool) {
     let cut = answer.chars().nth(LOOKED_AT).is_some();
     let text: String = answer.chars().take(LOOKED_AT).collect();
     let text = without(&without(&text, "<think>", "</think>"), "<!--", "-->");
     let mut out = Vec::new();
     for segment in segments(&text) {
-        let mut sentence: Vec<Token> = Vec::new();
+        let mut sentence: Vec<Lexeme> = Vec::new();
         for token in tokens(&segment) {
             if !token.is(". ? ; —") {
                 sentence.push(token);
@@ -48,8 +48,8 @@ pub fn sentences(answer: &str) -> (Vec<Vec<Token>>, bool) {
     (out, cut)
 }
 
-fn word(text: &str) -> Token {
-    Token { text: text.to_owned(), code: false }
+fn word(text: &str) -> Lexeme {
+    Lexeme { text: text.to_owned(), code: false }
 }
 
 fn without(text: &str, open: &str, close: &str) -> String {
@@ -121,10 +121,10 @@ fn segments(answer: &str) -> Vec<String> {
     out
 }
 
-fn tokens(text: &str) -> Vec<Token> {
+fn tokens(text: &str) -> Vec<Lexeme> {
     let chars: Vec<char> = text.chars().collect();
     let is_end = |at: usize| chars.get(at).is_none_or(|c| c.is_whitespace() || matches!(c, '*' | '_' | ')' | '"'));
-    let mut out: Vec<Token> = Vec::new();
+    let mut out: Vec<Lexeme> = Vec::new();
     let mut at = 0;
     while let Some(&c) = chars.get(at) {
         let run = chars[at..].iter().take(8).take_while(|one| **one == c).count();
@@ -147,7 +147,7 @@ fn tokens(text: &str) -> Vec<Token> {
             let counts = plain.contains(" passed") && plain.starts_with(|c: char| c.is_ascii_digit());
             let said = counts || has("ok pass passed success 0", &plain);
             match c {
-                '`' if !said && !plain.is_empty() => out.push(Token { text: inside.trim().to_owned(), code: true }),
+                '`' if !said && !plain.is_empty() => out.push(Lexeme { text: inside.trim().to_owned(), code: true }),
                 ']' => {}
                 // A quoted word is a name; a quoted sentence is somebody else's.
                 '"' | '“' | '\'' if plain.contains(' ') => out.push(word("⟦quoted⟧")),
@@ -183,7 +183,7 @@ fn tokens(text: &str) -> Vec<Token> {
         let raw = chars[at..end].iter().collect::<String>().trim_matches(['_', '…']).replace('’', "'");
         let place = raw.split(':').next().unwrap_or_default();
         let file = is_file(place);
-        out.push(Token { text: if file { place.to_owned() } else { raw.to_lowercase() }, code: file });
+        out.push(Lexeme { text: if file { place.to_owned() } else { raw.to_lowercase() }, code: file });
         at = end;
     }
     out.retain(|token| !token.text.is_empty());
