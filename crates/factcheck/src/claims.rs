@@ -105,9 +105,9 @@ impl AnswerText {
                 || (self.praised && (beside || clause.has("does same included too")));
             let verb = (0..clause.tokens.len()).find(|at| clause.is(*at, VERIFIED));
             let with = verb.is_some_and(|at| clause.any(at..clause.tokens.len(), "with by using via against running"));
-            if news.is_empty() && subjects.len() == 1 && (same || with) {
+            if news.is_empty() && !subjects.is_empty() && (same || with) {
                 let good = !clause.denies(clause.tokens.len());
-                news.push(News { at: verb.unwrap_or(0), good, sure: true });
+                news.push(News { at: verb.unwrap_or(clause.tokens.len() - 1), good, sure: true });
             }
             // "Tests pass (all 97 of them)".
             let them = count_at(&clause, clause.tokens.len()).filter(|_| clause.has("them") && news.is_empty());
@@ -228,7 +228,7 @@ pub fn subjects(clause: &Clause<'_>) -> Vec<(usize, CheckSubject)> {
             None => part(&token.text).filter(|_| token.text.contains('_')),
         };
         // "The CI build", "the lint check": the first names it.
-        let follows = out.last().is_some_and(|(place, _)| place + 1 == at) && !token.code;
+        let follows = out.last().is_some_and(|(place, _)| place + 1 == at) && !token.code && !token.is(TOOLS);
         out.extend(subject.filter(|_| !follows).map(|subject| (at, subject)));
     }
     out
@@ -256,6 +256,7 @@ fn handed_on(clause: &Clause<'_>, at: usize) -> bool {
 /// How many are said to pass: "all 12 tests pass", "4 passed", "12/12".
 fn count_at(clause: &Clause<'_>, at: usize) -> Option<u64> {
     let number = |at: usize| clause.text(at).split('/').next()?.parse::<u64>().ok().filter(|count| *count > 0);
-    let behind = || number(at + 2).filter(|_| clause.is(at + 1, ":"));
+    let tests = |at: usize| clause.is(at - 1, ":") || clause.is(at + 1, TESTS) || clause.is(at + 1, "cases");
+    let behind = || (at + 1..at + 6).filter(|at| tests(*at)).find_map(number);
     (at.saturating_sub(5)..=at).rev().find_map(number).or_else(behind)
 }

@@ -165,7 +165,6 @@ impl Clause<'_> {
             let stands = (at == 0 || self.is(last, COPULAS)) && !self.is(next, "to for with way");
             let works = token.is("works worked working") && self.is(next, "now again");
             let fairly = (token.is(FAIRLY_GOOD) && stands) || works || (at > 0 && (token.is("100%") || whole));
-            // "The unit tests pass, the others do not."
             let end = next == self.tokens.len() && (self.is(last, "do does did is are") || token.text.ends_with("n't"));
             let (denies, failed) = (end && self.negates(at), token.code && token.text.starts_with("FAIL"));
             let good = token.is(GOOD) || fairly || number == Some(0);
@@ -179,7 +178,6 @@ impl Clause<'_> {
                 let never = self.any(next..at + 4, "none nothing false ✗ never") || self.is(next, "0");
                 let turned = (negated.is_some_and(|from| at - from < 7) || none || never) && !denies;
                 out.push(News { at, good: good != turned, sure: !fairly || turned });
-                // "Failed to pass".
                 negated = (bad && self.is(next, "to")).then_some(at);
             } else if token.is(":") || (self.negates(at) && number.is_none()) {
                 negated = Some(at).filter(|_| !token.is(":"));

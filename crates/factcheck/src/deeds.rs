@@ -113,7 +113,6 @@ pub fn deeds(clause: &Clause<'_>, speaker: &mut Speaker) -> Vec<ClaimText> {
                 std::mem::take(&mut speaker.files).into_iter().map(|path| ClaimText::File(*deed, path))
             };
             match told(WORK) {
-                // "`a` (modified)".
                 Some(Telling::Active) if end == 1 => out.extend(files(speaker)),
                 Some(Telling::Active) => {
                     let found = objects(clause, at, *deed);
@@ -133,6 +132,9 @@ pub fn deeds(clause: &Clause<'_>, speaker: &mut Speaker) -> Vec<ClaimText> {
                 None => {}
             }
         }
+    }
+    if lead < end {
+        speaker.files.clear();
     }
     // A clause with a subject of its own changes who is spoken of.
     let first = (0..end).find(|at| !clause.is(*at, ADVERBS)).unwrap_or(0);

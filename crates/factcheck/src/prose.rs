@@ -36,7 +36,6 @@ pub fn sentences(answer: &str) -> (Vec<Vec<Lexeme>>, bool) {
             }
             let ended = std::mem::take(&mut sentence);
             if token.is("?") {
-                // "Tests pass? No."
                 sentence.push(word("asked"));
             } else {
                 out.push(ended);

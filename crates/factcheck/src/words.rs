@@ -71,8 +71,8 @@ pub const ADVERBS: &str = "also then now finally just already successfully have 
 pub const EXITS: &str = "code status exits exit exited returns returned";
 pub const ONE_OF: &str = "one two three four five they others another rest some it's it";
 pub const VERIFIED: &str = "verified confirmed validated tested double-checked";
-pub const COUNTED: &str = "failed failures failing failure passed passing pass passes green";
-pub const FILLERS: &str = "is are was no 0 zero not : came back none";
+pub const COUNTED: &str = "fail fails failed failures failing failure passed passing pass passes green";
+pub const FILLERS: &str = "is are was no 0 zero not : came back none nothing";
 pub const DETERMINERS: &str = "all the these my our your both every each automated quality";
 /// What is handed on where something "passes" it; and what fails as it shall.
 pub const HANDED: &str = "to a an its into it them this that over two three values value arguments data wrong none the";
