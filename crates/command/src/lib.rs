@@ -1,8 +1,8 @@
 //! Command lines: what a line runs, in which forms, and whether it only reads (tool-contract 13.3, agent-runtime 8.7).
 //!
-//! Owns: the parser's verdict on a line ([`analyse`], [`steps`], [`leaves`]), what a line
-//! ran and came to ([`ran`], [`changes`], [`check_of`], [`OutputReport`]), the forms that a rule is compared with
-//! ([`forms`], [`unwrapped`]), and the read-only hand's plan of a line ([`read_only`], [`ReadPlan`]).
+//! Owns: the parser's verdict on a line ([`analyse`], [`steps`], [`leaves`]), the forms that a rule is compared with
+//! ([`forms`], [`unwrapped`]), the read-only hand's plan of a line ([`read_only`], [`ReadPlan`]), and what a line ran and came
+//! to ([`ran`], [`changes`], [`check_of`], [`OutputReport`]).
 //! Knows nothing of: rules, tools, execution.
 //!
 //! Invariants: everything here is a pure function of the text. Only literal words are understood; whatever is not fully

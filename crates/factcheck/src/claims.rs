@@ -6,7 +6,7 @@ use portcullis_event::facts::VerificationKind::{self, Build, Lint, Tests, Typech
 use crate::clauses::{Clause, News, clauses};
 use crate::commands::words_of;
 use crate::deeds::{Speaker, deeds};
-use crate::prose::{Token, is_file, sentences};
+use crate::prose::{Lexeme, is_file, sentences};
 use crate::words::*;
 
 /// Claims of one answer that are judged. No honest answer has as many, and each is compared with the others.
@@ -35,7 +35,6 @@ pub enum FileDeed {
     Renamed,
 }
 
-/// One claim, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimText {
     /// It passes; all of it, in those words; so many tests.
@@ -55,7 +54,6 @@ pub enum ClaimText {
     Unknown(String),
 }
 
-/// What an answer says.
 #[derive(Debug, Default)]
 pub struct AnswerText {
     pub claims: Vec<ClaimText>,
@@ -88,23 +86,33 @@ impl AnswerText {
         }
     }
 
-    fn sentence(&mut self, sentence: &[Token]) {
+    fn sentence(&mut self, sentence: &[Lexeme]) {
         let mut speaker = Speaker::default();
         // Subjects of a list whose verb is yet to come: "the build, the linter and the tests pass".
         let mut listed: Vec<CheckSubject> = Vec::new();
         // "Everything passes: tests, lint".
         let mut praised = false;
-        for clause in clauses(sentence).into_iter().filter(|clause| !clause.is(0, "including even especially")) {
+        for clause in clauses(sentence) {
+            let beside = clause.is(0, "including even especially");
+            if beside && !self.praised {
+                continue;
+            }
             let subjects = subjects(&clause);
             let mut news = clause.news();
             // "Verified with `a`", "so does lint": good news of what follows.
             let listing = praised && clause.goes_on;
-            let same = (listing && clause.tokens.len() < 4) || (self.praised && clause.any(0..2, "does same"));
+            let same = (listing && clause.tokens.len() < 4)
+                || (self.praised && (beside || clause.has("does same included too")));
             let verb = (0..clause.tokens.len()).find(|at| clause.is(*at, VERIFIED));
             let with = verb.is_some_and(|at| clause.any(at..clause.tokens.len(), "with by using via against running"));
-            if news.is_empty() && subjects.len() == 1 && (same || with) {
-                let good = !(0..clause.tokens.len()).any(|at| clause.negates(at));
-                news.push(News { at: verb.unwrap_or(0), good, sure: true });
+            if news.is_empty() && !subjects.is_empty() && (same || with) {
+                let good = !clause.denies(clause.tokens.len());
+                news.push(News { at: verb.unwrap_or(clause.tokens.len() - 1), good, sure: true });
+            }
+            // "Tests pass (all 97 of them)".
+            let them = count_at(&clause, clause.tokens.len()).filter(|_| clause.has("them") && news.is_empty());
+            if let Some(count) = them.filter(|_| self.praised) {
+                self.push(ClaimText::Passes(CheckSubject::Kind(Tests), true, Some(count)));
             }
             listed.retain(|_| clause.goes_on);
             praised = listing || (clause.has(":") && news.iter().any(|one| one.good && clause.is_so(one.at)));
@@ -166,7 +174,8 @@ impl AnswerText {
     /// What news at a place are about: what stands before them, behind them, or was spoken of.
     fn subjects_of(&self, clause: &Clause<'_>, subjects: &[(usize, CheckSubject)], one: &News) -> Vec<CheckSubject> {
         let before = subjects.iter().rfind(|(at, _)| *at <= one.at);
-        let behind = subjects.iter().find(|(at, _)| *at > one.at && at - one.at < 7).filter(|_| one.sure);
+        let near = |at: usize| at > one.at && at - one.at < 7 && (one.sure || clause.any(one.at..at, "under with by"));
+        let behind = subjects.iter().find(|(at, _)| near(*at));
         // Of a command that checks nothing, "all good" may be said of what it showed.
         let fits = |subject: &&CheckSubject| match subject {
             CheckSubject::Command(words) => one.sure || kind_of_command(words).is_some(),
@@ -179,7 +188,7 @@ impl AnswerText {
         let bare = (0..one.at).all(filler);
         let counts = clause.is(one.at, COUNTED) && (bare || clause.any(0..one.at, "all everything both it's"));
         match self.spoken_of.as_slice() {
-            [] if counts => vec![CheckSubject::Kind(Tests)],
+            [] if counts => vec![if bare { CheckSubject::Kind(Tests) } else { CheckSubject::Checks }],
             spoken_of if bare || clause.any(0..one.at, PRONOUNS) => spoken_of.iter().filter(fits).cloned().collect(),
             _ => Vec::new(),
         }
@@ -204,8 +213,9 @@ pub fn subjects(clause: &Clause<'_>) -> Vec<(usize, CheckSubject)> {
         let last = at.wrapping_sub(1);
         let kind = kinds.iter().find(|(list, _)| token.is(list)).map(|(_, kind)| *kind);
         let subject = match kind {
+            _ if token.is("clippy") => Some(CheckSubject::Command("cargo clippy".to_owned())),
+            _ if token.is(TOOLS) => Some(CheckSubject::Command(token.text.clone())),
             _ if token.code => of_code(&token.text, clause.is(last, "test spec") || clause.is(at + 1, "test spec")),
-            // The name beside it says which.
             Some(Tests) if token.is("test spec") && (clause.code(last) || clause.code(at + 1)) => None,
             Some(Tests) if clause.is(last, SUITES) => part(clause.text(last)),
             Some(Tests) if clause.is(at + 1, "in for of under from") && clause.code(at + 2) => {
@@ -218,7 +228,7 @@ pub fn subjects(clause: &Clause<'_>) -> Vec<(usize, CheckSubject)> {
             None => part(&token.text).filter(|_| token.text.contains('_')),
         };
         // "The CI build", "the lint check": the first names it.
-        let follows = out.last().is_some_and(|(place, _)| place + 1 == at) && !token.code;
+        let follows = out.last().is_some_and(|(place, _)| place + 1 == at) && !token.code && !token.is(TOOLS);
         out.extend(subject.filter(|_| !follows).map(|subject| (at, subject)));
     }
     out
@@ -246,6 +256,7 @@ fn handed_on(clause: &Clause<'_>, at: usize) -> bool {
 /// How many are said to pass: "all 12 tests pass", "4 passed", "12/12".
 fn count_at(clause: &Clause<'_>, at: usize) -> Option<u64> {
     let number = |at: usize| clause.text(at).split('/').next()?.parse::<u64>().ok().filter(|count| *count > 0);
-    let behind = || number(at + 2).filter(|_| clause.is(at + 1, ":"));
+    let tests = |at: usize| clause.is(at - 1, ":") || clause.is(at + 1, TESTS) || clause.is(at + 1, "cases");
+    let behind = || (at + 1..at + 6).filter(|at| tests(*at)).find_map(number);
     (at.saturating_sub(5)..=at).rev().find_map(number).or_else(behind)
 }

@@ -2,9 +2,9 @@
 
 use portcullis_event::facts::VerificationKind::{Build, Tests};
 
-use crate::claims::{CheckSubject, ClaimText, FileDeed, subjects};
+use crate::claims::{CheckSubject, ClaimText, FileDeed, kind_of_command, subjects};
 use crate::clauses::Clause;
-use crate::prose::{Token, is_file};
+use crate::prose::{Lexeme, is_file};
 use crate::words::*;
 
 /// What goes on from one clause of a sentence to the next.
@@ -40,11 +40,11 @@ fn telling(clause: &Clause<'_>, at: usize, other: bool, objects: &str) -> Option
     }
     let mine = head > from && clause.is(head - 1, "i we i've we've");
     let by = (at..end).find(|nth| clause.is(*nth, "by")).and_then(|by| tokens.get(by + 1));
-    let year = |token: &Token| token.text.parse::<u32>().is_ok_and(|year| (1990..2100).contains(&year));
-    let digit = |nth: usize| clause.text(nth).starts_with(|c: char| c.is_ascii_digit()) || clause.is(nth, "commit");
-    let dated = |nth: usize| clause.is(nth, "in on") && digit(nth + 1);
-    let past =
-        clause.has(ELSEWHERE) || clause.has("snippet here below") || tokens.iter().any(year) || (at..end).any(dated);
+    let year = |token: &Lexeme| token.text.parse::<u32>().is_ok_and(|year| (1990..2100).contains(&year));
+    let digit = |nth: usize| clause.text(nth).starts_with(|c: char| c.is_ascii_digit());
+    let dated = |nth: usize| clause.is(nth, "in on") && (digit(nth + 1) || clause.is(nth + 1, "commit main master"));
+    let past = clause.has(ELSEWHERE) || clause.has("snippet here below");
+    let past = past || tokens.iter().any(year) || (at..end).any(dated);
     let told = clause.any(0..from, "diff shows log changelog history message title");
     if told || by.is_some_and(|who| !who.text.ends_with("ing") && !who.is("me us hand")) || past || be == "had" {
         return None;
@@ -67,7 +67,6 @@ fn telling(clause: &Clause<'_>, at: usize, other: bool, objects: &str) -> Option
     }
 }
 
-/// The deeds of a clause.
 pub fn deeds(clause: &Clause<'_>, speaker: &mut Speaker) -> Vec<ClaimText> {
     let mut out = Vec::new();
     let (tokens, end) = (clause.tokens, clause.tokens.len());
@@ -114,14 +113,18 @@ pub fn deeds(clause: &Clause<'_>, speaker: &mut Speaker) -> Vec<ClaimText> {
                 std::mem::take(&mut speaker.files).into_iter().map(|path| ClaimText::File(*deed, path))
             };
             match told(WORK) {
-                // "`a` (modified)".
                 Some(Telling::Active) if end == 1 => out.extend(files(speaker)),
                 Some(Telling::Active) => {
                     let found = objects(clause, at, *deed);
                     speaker.deed = (!found.is_empty()).then_some(*deed);
                     out.extend(found);
                 }
-                Some(how) if (how == Telling::State && !now) || (how == Telling::Passive && story) => {}
+                Some(Telling::Passive) if story => {}
+                // "`a` is updated" may tell how it works.
+                Some(Telling::State) if !now => {
+                    let paths = tokens[..at].iter().filter(|_| at + 1 == end).filter_map(path_of);
+                    out.extend(paths.map(|path| ClaimText::File(FileDeed::Mended, path)));
+                }
                 Some(_) => {
                     out.extend(files(speaker));
                     out.extend(objects(clause, at, FileDeed::Edited));
@@ -130,13 +133,15 @@ pub fn deeds(clause: &Clause<'_>, speaker: &mut Speaker) -> Vec<ClaimText> {
             }
         }
     }
+    if lead < end {
+        speaker.files.clear();
+    }
     // A clause with a subject of its own changes who is spoken of.
     let first = (0..end).find(|at| !clause.is(*at, ADVERBS)).unwrap_or(0);
     let noun = clause.is(first, "the your a") && !clause.is(first + 1, WORK) && !clause.is(first + 1, FIXABLE);
     // "Carol committed it and pushed."
     let object = clause.code(first) || clause.is(first, WORK) || clause.is(first, FIXABLE);
-    let actor =
-        clause.is(first + 1, "wrote fixed committed pushed added removed ran updated created deleted") && !object;
+    let actor = clause.is(first + 1, "wrote fixed committed pushed added removed ran updated created") && !object;
     let others = clause.is(first, OTHERS) || clause.is(first, "it this") || noun || actor || clause.has("by");
     speaker.other = !clause.has("i we i've we've i'm") && (speaker.other || others);
     out
@@ -146,7 +151,7 @@ pub fn deeds(clause: &Clause<'_>, speaker: &mut Speaker) -> Vec<ClaimText> {
 fn said(clause: &Clause<'_>, at: usize) -> bool {
     let taken = clause.any(at + 1..at + 5, "nothing neither none no 0 zero ✗ not false") && !clause.is(at + 1, "it");
     let half = clause.any(0..at, "partially partly half") || (clause.any(0..at, "only") && !clause.any(0..at, "not"));
-    clause.is_so(at) && !(0..at).any(|nth| clause.negates(nth)) && !taken && !half
+    clause.is_so(at) && !clause.denies(at) && !taken && !half
 }
 
 fn fixed(clause: &Clause<'_>, at: usize, told: Option<Telling>) -> Vec<ClaimText> {
@@ -159,10 +164,11 @@ fn fixed(clause: &Clause<'_>, at: usize, told: Option<Telling>) -> Vec<ClaimText
     let Some(how) = how.filter(|_| !gone && !part) else { return Vec::new() };
     let words = clause.has(WORDING);
     let kind = subjects(clause).into_iter().find_map(|(_, subject)| match subject {
-        CheckSubject::Kind(kind) if kind != Tests => Some(kind),
+        CheckSubject::Kind(kind) => Some(kind),
+        CheckSubject::Command(words) => kind_of_command(&words),
         _ => None,
     });
-    let kind = kind.or(clause.has("compile compiler compilation").then_some(Build));
+    let kind = kind.filter(|kind| *kind != Tests).or(clause.has("compile compiler compilation").then_some(Build));
     let mut out = vec![ClaimText::Fixed(kind, how == Telling::State, words)];
     let path = |at: usize| clause.tokens.get(at).and_then(path_of);
     let within = (0..clause.tokens.len()).filter(|at| clause.is(*at, "in inside within")).find_map(|at| path(at + 1));
@@ -200,8 +206,7 @@ fn ran(clause: &Clause<'_>, at: usize, other: bool) -> Option<ClaimText> {
     })
 }
 
-/// A path that is written in an answer.
-fn path_of(token: &Token) -> Option<String> {
+fn path_of(token: &Lexeme) -> Option<String> {
     let code = token.text.trim_end_matches("'s");
     let slashed = code.contains('/') && !code.contains([' ', '(', '<']) && !code.contains("://");
     (token.code && (is_file(code) || slashed)).then(|| code.to_owned())

@@ -10,10 +10,8 @@ use crate::history::{CheckRun, History};
 
 /// Tools that run a command line, given as `command` (and `args` where it is one program).
 const SHELLS: [&str; 4] = ["bash", "shell_run", "shell_exec", "run_command"];
-
 /// Characters of a command that are kept for a sentence.
 const WORDS_MAX: usize = 200;
-
 /// One settled call.
 #[derive(Debug, Clone, Copy)]
 pub struct CallFact<'c> {
@@ -39,7 +37,6 @@ pub(crate) enum CallEnd {
     Happened,
 }
 
-/// What is kept of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct CallRecord {
     /// Without its content.
@@ -168,7 +165,6 @@ pub fn verifications_of(call: &CallFact<'_>) -> Vec<Verification> {
     History::of(&[CallRecord::of(call)], None).checks.into_iter().map(made).collect()
 }
 
-/// Bounded, for a sentence.
 pub(crate) fn cut(text: &str) -> String {
     let end = text.char_indices().nth(WORDS_MAX).map(|(end, _)| end);
     end.map_or_else(|| text.to_owned(), |end| format!("{}…", &text[..end]))

@@ -7,7 +7,7 @@ use portcullis_event::facts::{VerificationKind as Kind, VerificationVerdict as V
 use crate::claims::FileDeed;
 use crate::facts::cut;
 use crate::history::{CheckRun, FileChange, History};
-use crate::judge::Finding;
+use crate::judge::Ruling;
 use crate::place::{NamedPath, is_in, shown};
 use crate::prose::is_file;
 use crate::words::{FOLDERS, NO_FILES, has};
@@ -24,7 +24,7 @@ pub fn is_of_workspace(path: &str, history: &History) -> bool {
     looks || history.changes.iter().any(|change| named.is(&change.place))
 }
 
-pub fn file(deed: FileDeed, path: &str, history: &History) -> Finding {
+pub fn file(deed: FileDeed, path: &str, history: &History) -> Ruling {
     let named = NamedPath::new(path, history.host.as_deref());
     let writes = [Created, Wrote, Modified];
     // What fits the claim, and what takes it back: a file that is gone, or that is there again.
@@ -47,12 +47,12 @@ pub fn file(deed: FileDeed, path: &str, history: &History) -> Finding {
             Some(later) => {
                 let verdict = if deed == FileDeed::Holds { Contradicted } else { Unsupported };
                 let fact = format!("{}, and then {}", told(change), told(later));
-                Finding(verdict, fact, vec![change.evidence, later.evidence])
+                Ruling(verdict, fact, vec![change.evidence, later.evidence])
             }
             None if change.undone => {
-                Finding(Unsupported, told(change) + "; git may have undone it", vec![change.evidence])
+                Ruling(Unsupported, told(change) + "; git may have undone it", vec![change.evidence])
             }
-            None => Finding(Supported, told(change), vec![change.evidence]),
+            None => Ruling(Supported, told(change), vec![change.evidence]),
         };
     }
     // A folder that was copied, moved or removed, with whatever lies in it; or `./a.rs`, said carelessly of another.
@@ -61,12 +61,12 @@ pub fn file(deed: FileDeed, path: &str, history: &History) -> Finding {
         // What ran since may have done what an attempt did not.
         let failed = change.kind.is_err() && history.opaque.is_none_or(|at| at < change.at);
         let verdict = if failed { Contradicted } else { Unsupported };
-        return Finding(verdict, told(change), vec![change.evidence]);
+        return Ruling(verdict, told(change), vec![change.evidence]);
     }
     if history.opaque.is_some() || history.checks.iter().any(|check| may_write(check, deed, path)) {
-        return Finding::bare(Unsupported, "no call says so; commands ran of which it is not known what they touched");
+        return Ruling::bare(Unsupported, "no call says so; commands ran of which it is not known what they touched");
     }
-    Finding::bare(Contradicted, "no call of this session touched it")
+    Ruling::bare(Contradicted, "no call of this session touched it")
 }
 
 /// Whether a check may have left this file: what its words name, what a build makes, reports and lock files.

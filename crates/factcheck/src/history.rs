@@ -10,7 +10,6 @@ use portcullis_event::facts::{VerificationKind, VerificationVerdict as Verdict};
 use crate::facts::{CallEnd, CallRecord};
 use crate::place::{WORKSPACE, is_in, place};
 
-/// One verification.
 #[derive(Debug, Clone)]
 pub struct CheckRun {
     pub command: CheckCommand,
@@ -87,7 +86,6 @@ impl History {
         history
     }
 
-    /// Whether nothing changed since.
     pub fn fresh(&self, check: &CheckRun) -> bool {
         self.mutated.is_none_or(|(at, _)| at < check.at)
     }

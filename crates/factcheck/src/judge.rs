@@ -15,9 +15,9 @@ use crate::words::{SUITES, has};
 type IsCheck<'a> = &'a dyn Fn(&CheckRun) -> bool;
 
 /// A verdict with its fact and evidence.
-pub struct Finding(pub ClaimVerdict, pub String, pub Vec<ObservationId>);
+pub struct Ruling(pub ClaimVerdict, pub String, pub Vec<ObservationId>);
 
-impl Finding {
+impl Ruling {
     pub fn bare(verdict: ClaimVerdict, fact: &str) -> Self {
         Self(verdict, fact.to_owned(), Vec::new())
     }
@@ -36,7 +36,7 @@ impl Finding {
 /// What the facts say to the claims of an answer.
 pub fn judge(text: &AnswerText, history: &History) -> Vec<Claim> {
     let mut out: Vec<Claim> = Vec::new();
-    for (claim, Finding(verdict, fact, evidence)) in text.claims.iter().filter_map(|claim| judged(claim, text, history))
+    for (claim, Ruling(verdict, fact, evidence)) in text.claims.iter().filter_map(|claim| judged(claim, text, history))
     {
         if !out.iter().any(|one| one.claim == claim && one.verdict == verdict) {
             out.push(Claim { claim, verdict, fact, evidence });
@@ -46,7 +46,7 @@ pub fn judge(text: &AnswerText, history: &History) -> Vec<Claim> {
 }
 
 /// A claim in the runtime's words and what the facts say to it; none if it is about nothing that there is.
-fn judged(claim: &ClaimText, text: &AnswerText, history: &History) -> Option<(String, Finding)> {
+fn judged(claim: &ClaimText, text: &AnswerText, history: &History) -> Option<(String, Ruling)> {
     let others = |is: fn(&ClaimText) -> bool| text.claims.iter().any(is);
     // Who admits a failure is not accused of hiding it.
     let why = ", and the answer says that something fails";
@@ -61,7 +61,6 @@ fn judged(claim: &ClaimText, text: &AnswerText, history: &History) -> Option<(St
             let found = counted(*count, passes(subject, *every, history), history);
             (name, found.unless(text.admits, why))
         }
-        // Who says what was repaired says it of what there is as well.
         ClaimText::Fixed(_, true, _) if others(|one| matches!(one, ClaimText::Fixed(_, false, _))) => None?,
         ClaimText::Fixed(kind, proposed, words) => {
             let name = kind.map_or("fixed".to_owned(), |kind| format!("fixed: {}", names(kind).0));
@@ -93,11 +92,10 @@ fn judged(claim: &ClaimText, text: &AnswerText, history: &History) -> Option<(St
             let bad = last_run(history.checks.iter()).filter(|last| beside && last.is_bad())?;
             ("it went well".to_owned(), of_check(Unsupported, bad))
         }
-        ClaimText::Unknown(words) => (cut(words), Finding::bare(Unsupported, "no fact of this session is about it")),
+        ClaimText::Unknown(words) => (cut(words), Ruling::bare(Unsupported, "no fact of this session is about it")),
     })
 }
 
-/// What is said of a kind of check, and the kind itself.
 fn names(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Tests => ("tests pass", "the tests"),
@@ -116,7 +114,7 @@ fn speaks(check: &CheckRun, kind: Kind) -> bool {
     check.command.kind == kind || builds || (kind == Kind::Build && check.command.kind == Kind::Typecheck)
 }
 
-fn passes(subject: &CheckSubject, every: bool, history: &History) -> Finding {
+fn passes(subject: &CheckSubject, every: bool, history: &History) -> Ruling {
     match subject {
         CheckSubject::Kind(kind) => {
             let part = |check: &CheckRun| check.report.left_out || (every && check.command.narrow);
@@ -131,7 +129,7 @@ fn passes(subject: &CheckSubject, every: bool, history: &History) -> Finding {
 }
 
 /// A named command passes: judged by its own runs, whatever others came to.
-fn command(words: &str, history: &History) -> Finding {
+fn command(words: &str, history: &History) -> Ruling {
     let wanted = normal(&words_of(words));
     let Some(kind) = kind_of_command(words) else { return ran(words, true, true, history) };
     let target = |check: &CheckRun| normal(&words_of(&check.command.target));
@@ -145,7 +143,7 @@ fn command(words: &str, history: &History) -> Finding {
 }
 
 /// Some tests pass, by a name. Runs that name them count, else those that pick none and name no other suite.
-fn part(name: &str, history: &History) -> Finding {
+fn part(name: &str, history: &History) -> Ruling {
     let name = name.to_ascii_lowercase();
     let short = name.trim_end_matches("()").rsplit("::").next().unwrap_or_default();
     let tests = |check: &CheckRun| check.command.kind == Kind::Tests;
@@ -158,11 +156,11 @@ fn part(name: &str, history: &History) -> Finding {
     let whole = |check: &CheckRun| tests(check) && !check.command.narrow && !(suite && other(check));
     // A run of everything that failed may have failed elsewhere.
     let found = passed(Kind::Tests, history, &whole, &|check| check.report.left_out);
-    found.unless(!suite, ", of all tests")
+    found.unless(!suite, ", of all tests").lacks(suite && name != "unit", ", and does not name this suite")
 }
 
 /// So many tests pass: a report of a fresh run may say otherwise. It is no proof, and so no accusation.
-fn counted(number: Option<u64>, found: Finding, history: &History) -> Finding {
+fn counted(number: Option<u64>, found: Ruling, history: &History) -> Ruling {
     let fresh = history.checks.iter().filter(|check| check.verdict == Verdict::Passed && history.fresh(check));
     let counts: Vec<u64> = fresh.filter_map(|check| check.report.count).collect();
     let fits = |number: u64| counts.is_empty() || counts.iter().sum::<u64>() == number || counts.contains(&number);
@@ -178,12 +176,12 @@ fn last_run<'h>(all: impl DoubleEndedIterator<Item = &'h CheckRun> + Clone) -> O
 }
 
 /// Checks of a kind pass. `part`: a run that leaves something out of what is claimed.
-fn passed(kind: Kind, history: &History, about: IsCheck<'_>, part: IsCheck<'_>) -> Finding {
+fn passed(kind: Kind, history: &History, about: IsCheck<'_>, part: IsCheck<'_>) -> Ruling {
     let all: Vec<&CheckRun> = history.checks.iter().filter(|check| about(check)).collect();
     // What did not run says nothing, unless nothing else ran since the last change.
     let refused = all.last().copied().filter(|check| check.verdict == Verdict::NotRun);
     let Some(last) = last_run(all.iter().copied()) else {
-        let none = || Finding::bare(Unsupported, &format!("{} did not run in this session", names(kind).1));
+        let none = || Ruling::bare(Unsupported, &format!("{} did not run in this session", names(kind).1));
         return refused.map_or_else(none, |check| of_check(Contradicted, check));
     };
     let stale = !history.fresh(last);
@@ -193,7 +191,7 @@ fn passed(kind: Kind, history: &History, about: IsCheck<'_>, part: IsCheck<'_>) 
         Verdict::Passed => match standing_failure(&all, last, history).or(refused) {
             Some(check) => of_check(Contradicted, check),
             None if stale => {
-                Finding(Stale, of_check(Stale, last).1 + ", and then something was changed", vec![last.evidence])
+                Ruling(Stale, of_check(Stale, last).1 + ", and then something was changed", vec![last.evidence])
             }
             None => {
                 let partly = passes.all(|check| part(check));
@@ -205,7 +203,7 @@ fn passed(kind: Kind, history: &History, about: IsCheck<'_>, part: IsCheck<'_>) 
 }
 
 /// Every kind of check that ran in this session has to pass; one that does not decides.
-fn checks(history: &History) -> Finding {
+fn checks(history: &History) -> Ruling {
     let kinds = [Kind::Tests, Kind::Build, Kind::Lint, Kind::Typecheck, Kind::Service, Kind::FileState, Kind::Custom];
     let of = |kind: Kind| history.checks.iter().filter(move |check| check.command.kind == kind);
     let found = kinds.into_iter().filter(|kind| of(*kind).next().is_some()).map(|kind| {
@@ -213,7 +211,7 @@ fn checks(history: &History) -> Finding {
         let never = of(kind).all(|check| check.verdict == Verdict::NotRun);
         passes(&CheckSubject::Kind(kind), true, history).unless(never, "")
     });
-    found.max_by_key(|found| found.0).unwrap_or_else(|| Finding::bare(Unsupported, "no check ran in this session"))
+    found.max_by_key(|found| found.0).unwrap_or_else(|| Ruling::bare(Unsupported, "no check ran in this session"))
 }
 
 /// A run that failed, and nothing was changed since: it still fails, whatever else passed afterwards, until it passes
@@ -231,12 +229,12 @@ fn standing_failure<'h>(all: &[&'h CheckRun], last: &CheckRun, history: &History
     })
 }
 
-/// How a command ended, as a sentence.
 pub fn told(command: &str, verdict: Verdict, end: &CallEnd) -> String {
     let came = match (verdict, end) {
-        (Verdict::Passed, _) => "succeeded".to_owned(),
+        (Verdict::Passed, _) => "passed".to_owned(),
         (Verdict::Failed, CallEnd::Exited(exit)) if *exit != 0 => format!("ended with exit code {exit}"),
         (Verdict::Failed, _) => "reported failures".to_owned(),
+        (_, CallEnd::Unclear(code)) if code == "background_started" => "runs as a background task".to_owned(),
         (_, CallEnd::NotRun(code) | CallEnd::Stopped(code) | CallEnd::Unclear(code)) => format!("came to {code}"),
         (Verdict::NotRun, _) => "could not be run".to_owned(),
         (_, CallEnd::Happened) => "ran, and nobody knows how it ended".to_owned(),
@@ -245,15 +243,15 @@ pub fn told(command: &str, verdict: Verdict, end: &CallEnd) -> String {
     format!("`{}` {came}", cut(command))
 }
 
-fn of_check(verdict: ClaimVerdict, check: &CheckRun) -> Finding {
-    Finding(verdict, told(&check.command.target, check.verdict, &check.end), vec![check.evidence])
+fn of_check(verdict: ClaimVerdict, check: &CheckRun) -> Ruling {
+    Ruling(verdict, told(&check.command.target, check.verdict, &check.end), vec![check.evidence])
 }
 
 /// A repair needs a change, and a pass after it; one of `words` only the change. "This fixes it" may be a proposal.
-fn fixed(kind: Option<Kind>, proposed: bool, words: bool, history: &History) -> Finding {
+fn fixed(kind: Option<Kind>, proposed: bool, words: bool, history: &History) -> Ruling {
     let Some((_, edit)) = history.mutated else {
         let verdict = if proposed { Unsupported } else { Contradicted };
-        return Finding::bare(verdict, "nothing was changed in this session");
+        return Ruling::bare(verdict, "nothing was changed in this session");
     };
     let order = [Kind::Tests, Kind::Service, Kind::FileState, Kind::Custom, Kind::Build, Kind::Typecheck];
     // Whatever was run to see whether it works decides; tests before all.
@@ -261,7 +259,7 @@ fn fixed(kind: Option<Kind>, proposed: bool, words: bool, history: &History) -> 
     let ran = |kind: &Kind| history.checks.iter().any(|check| check.command.kind == *kind);
     let Some(decides) = kind.or_else(|| order.into_iter().find(ran)).filter(|_| !words) else {
         let verdict = if words { Supported } else { Unsupported };
-        return Finding(verdict, "something was changed".to_owned(), vec![edit]);
+        return Ruling(verdict, "something was changed".to_owned(), vec![edit]);
     };
     let last = last_run(history.checks.iter().filter(|check| speaks(check, decides)));
     let before = last.is_some_and(|last| !history.fresh(last));
@@ -273,12 +271,12 @@ fn fixed(kind: Option<Kind>, proposed: bool, words: bool, history: &History) -> 
 }
 
 /// A kind of check ran; `all`: a run that picks some is none of all. One that failed proves little where nobody tells it.
-fn ran_kind(kind: Kind, all: bool, tells: bool, history: &History) -> Finding {
+fn ran_kind(kind: Kind, all: bool, tells: bool, history: &History) -> Ruling {
     let of = || history.checks.iter().filter(|check| check.command.kind == kind);
     let began = || of().rfind(|check| check.verdict != Verdict::NotRun);
     let Some(check) = of().rfind(|check| check.ran).or_else(began) else {
         let verdict = if history.opaque.is_some() { Unsupported } else { Contradicted };
-        let none = || Finding::bare(verdict, &format!("{} is not known to have run", names(kind).1));
+        let none = || Ruling::bare(verdict, &format!("{} is not known to have run", names(kind).1));
         return of().next_back().map_or_else(none, |check| of_check(Contradicted, check));
     };
     let whole = of().any(|check| check.ran && !check.command.narrow && !check.report.left_out);

@@ -3,8 +3,7 @@
 //! Owns: the claims of an answer against the facts of its session.
 //! Knows nothing of: models, sessions, tools beyond the names of those that run a command line.
 //!
-//! Facts come from calls alone ([`Facts`]), claims from the answer alone (`claims`), and only `judge` sees both. No text
-//! changes a fact (L77): there is no way from here into the log but the verdict beside the answer.
+//! Facts come from calls alone ([`Facts`]), claims from the answer alone (`claims`), and only `judge` sees both (L77).
 //!
 //! A lie that is `supported` is the worst, an honest answer that is `contradicted` the next, a lie that is passed over the
 //! least. So a pass needs the exit code of a command that surely ran tests, a failure stands until the same tests pass, and

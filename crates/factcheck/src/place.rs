@@ -3,7 +3,6 @@
 
 use portcullis_command::path_text::{join, within};
 
-/// Where the model sees the workspace.
 pub const WORKSPACE: &str = "/workspace";
 
 /// The place of `path` for whoever stands at `from`.

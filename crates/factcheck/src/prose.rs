@@ -10,29 +10,25 @@ const QUOTED_MAX: usize = 2_000;
 
 /// A word in lower case, a stop such as `,`, or something written as code or as a path, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
+pub struct Lexeme {
     pub text: String,
     pub code: bool,
 }
 
-impl Token {
-    /// Whether it is one of these words.
+impl Lexeme {
     pub fn is(&self, list: &str) -> bool {
         !self.code && has(list, &self.text)
     }
 }
 
 /// The sentences of an answer, and whether there is more of it than was looked at.
-pub fn sentences(answer: &str) -> (Vec<Vec<Token>>, bool) {
+pub fn sentences(answer: &str) -> (Vec<Vec<Lexeme>>, bool) {
     let cut = answer.chars().nth(LOOKED_AT).is_some();
     let text: String = answer.chars().take(LOOKED_AT).collect();
     let text = without(&without(&text, "<think>", "</think>"), "<!--", "-->");
-    // An answer that is one quotation is no quotation.
-    let quoted = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('>'));
-    let text = if quoted { text.replace('>', " ") } else { text };
     let mut out = Vec::new();
     for segment in segments(&text) {
-        let mut sentence: Vec<Token> = Vec::new();
+        let mut sentence: Vec<Lexeme> = Vec::new();
         for token in tokens(&segment) {
             if !token.is(". ? ; —") {
                 sentence.push(token);
@@ -40,7 +36,6 @@ pub fn sentences(answer: &str) -> (Vec<Vec<Token>>, bool) {
             }
             let ended = std::mem::take(&mut sentence);
             if token.is("?") {
-                // "Tests pass? No."
                 sentence.push(word("asked"));
             } else {
                 out.push(ended);
@@ -52,11 +47,10 @@ pub fn sentences(answer: &str) -> (Vec<Vec<Token>>, bool) {
     (out, cut)
 }
 
-fn word(text: &str) -> Token {
-    Token { text: text.to_owned(), code: false }
+fn word(text: &str) -> Lexeme {
+    Lexeme { text: text.to_owned(), code: false }
 }
 
-/// The text without everything from `open` to `close`.
 fn without(text: &str, open: &str, close: &str) -> String {
     let mut parts = text.split(open);
     let first = parts.next().unwrap_or_default().to_owned();
@@ -126,10 +120,10 @@ fn segments(answer: &str) -> Vec<String> {
     out
 }
 
-fn tokens(text: &str) -> Vec<Token> {
+fn tokens(text: &str) -> Vec<Lexeme> {
     let chars: Vec<char> = text.chars().collect();
     let is_end = |at: usize| chars.get(at).is_none_or(|c| c.is_whitespace() || matches!(c, '*' | '_' | ')' | '"'));
-    let mut out: Vec<Token> = Vec::new();
+    let mut out: Vec<Lexeme> = Vec::new();
     let mut at = 0;
     while let Some(&c) = chars.get(at) {
         let run = chars[at..].iter().take(8).take_while(|one| **one == c).count();
@@ -139,7 +133,6 @@ fn tokens(text: &str) -> Vec<Token> {
             '"' => ('"', 1),
             '“' => ('”', 1),
             '\'' if opens => ('\'', 1),
-            '~' if run == 2 => ('~', 2),
             ']' if chars.get(at + 1) == Some(&'(') => (')', 1),
             _ => (' ', 0),
         };
@@ -153,8 +146,8 @@ fn tokens(text: &str) -> Vec<Token> {
             let counts = plain.contains(" passed") && plain.starts_with(|c: char| c.is_ascii_digit());
             let said = counts || has("ok pass passed success 0", &plain);
             match c {
-                '`' if !said && !plain.is_empty() => out.push(Token { text: inside.trim().to_owned(), code: true }),
-                '~' | ']' => {}
+                '`' if !said && !plain.is_empty() => out.push(Lexeme { text: inside.trim().to_owned(), code: true }),
+                ']' => {}
                 // A quoted word is a name; a quoted sentence is somebody else's.
                 '"' | '“' | '\'' if plain.contains(' ') => out.push(word("⟦quoted⟧")),
                 _ => out.extend(tokens(&inside)),
@@ -168,7 +161,6 @@ fn tokens(text: &str) -> Vec<Token> {
             '?' if is_end(at + 1) => '?',
             ':' if is_end(at + 1) => ':',
             '|' | '→' | '⇒' | '=' => ':',
-            // "`a.rs` — created".
             '—' | '–' | '-' if out.len() == 1 && out[0].code && is_end(at + 1) => ':',
             '—' | '–' => '—',
             '-' if is_end(at + 1) && opens => '—',
@@ -190,7 +182,7 @@ fn tokens(text: &str) -> Vec<Token> {
         let raw = chars[at..end].iter().collect::<String>().trim_matches(['_', '…']).replace('’', "'");
         let place = raw.split(':').next().unwrap_or_default();
         let file = is_file(place);
-        out.push(Token { text: if file { place.to_owned() } else { raw.to_lowercase() }, code: file });
+        out.push(Lexeme { text: if file { place.to_owned() } else { raw.to_lowercase() }, code: file });
         at = end;
     }
     out.retain(|token| !token.text.is_empty());

@@ -12,25 +12,20 @@ pub const EXTENSIONS: &str = "rs py js ts tsx jsx sh bash go c h cc cpp hpp java
 pub const FILE_NAMES: &str = "Makefile Dockerfile LICENSE Justfile Gemfile .gitignore .dockerignore go.mod go.sum";
 /// Names with the extension of a file that are none: products and members of objects.
 pub const NO_FILES: &str = "node.js vue.js next.js react.js express.js d3.js console.log process.env math.log";
-/// Folders of a workspace in which a file may have no extension.
 pub const FOLDERS: &str = "src lib bin scripts script tests test docs app crates packages tools examples config";
-
 /// What a heading or a label says above what is only to be, and what others did.
 pub const PLANS: &str = "plan plans todo to-do next remaining remains left goal goals requirements expected phase \
     proposal proposed suggest suggested suggestions would should could will need needs needed must checklist how if \
     once wanted not missing unverified untested false wrong open pending skipped message description draft";
 pub const OTHERS_WORK: &str = "changelog release history commits log shows says pr upstream";
-
-/// What may be said to pass.
 pub const TESTS: &str = "test tests suite suites spec specs assertion assertions unittest pytest jest vitest \
     verification testing";
 pub const BUILDS: &str = "build builds compilation compiles compiled";
 pub const LINTS: &str = "lint lints linter linting clippy eslint ruff flake8 pylint rubocop";
 pub const TYPES: &str = "typecheck typechecks type-check type-checks types mypy pyright tsc";
+pub const TOOLS: &str = "mypy pyright tsc eslint ruff flake8 pylint rubocop pytest jest vitest unittest";
 pub const SUITES: &str = "unit integration e2e end-to-end acceptance smoke functional browser contract doc";
-/// What stands for what was spoken of before.
 pub const PRONOUNS: &str = "it they these those all everything both which each them result one it's that status";
-
 /// Good news, by itself and only behind a word such as "is"; and bad news.
 pub const GOOD: &str = "pass passes passed passing green succeed succeeds succeeded success successful successfully ✓ \
     compiles compiled typechecks type-checks passent grün";
@@ -41,7 +36,7 @@ pub const COPULAS: &str = "is are was were be been : all looks look looked came 
     finished and not build builds compiles prints printed reports";
 pub const BAD: &str = "fail fails failed failing failure failures error errors red broken break breaks crash crashes \
     crashed panic panics ✗ wrong regression regressions warning warnings issue issues problem problems unsuccessful \
-    incorrect unverified untested assertionerror mistake off open";
+    incorrect unverified untested assertionerror mistake off open complaints";
 pub const NEGATIONS: &str = "no not never none neither nor without cannot nothing nobody zero 0 unable hardly barely \
     false nicht kein keine ningún non unlikely untrue longer";
 /// What makes a sentence a wish, a plan, a doubt or an order.
@@ -53,8 +48,10 @@ pub const UNSURE: &str = "would should could might may will won't can cannot can
 /// Where something holds of a part, and where it holds elsewhere or at another time.
 pub const PARTS: &str = "most some several few many half nearly almost partially partly mostly other remaining rest \
     except excluding sometimes usually often individually only 75% head sauf save";
-pub const ELSEWHERE: &str = "yesterday ago upstream previously originally formerly initially earlier master main \
-    machine reverted undone stashed disabled ignored skipped excluded commented past once before";
+pub const ELSEWHERE: &str = "yesterday ago upstream previously originally formerly initially earlier reverted undone \
+    stashed disabled ignored skipped excluded commented past once before";
+pub const AWAY_FROM: &str = "main master machine reverted undone stashed disabled ignored skipped excluded commented \
+    out";
 /// Who else says or does something, and how.
 pub const OTHERS: &str = "you user users issue ticket readme docs documentation comment he she they task description \
     author pr changelog diff log history somebody someone maintainer ⟦quoted⟧ team";
@@ -63,7 +60,6 @@ pub const SAYS: &str = "said says say saying mentioned mentions claims claimed a
 pub const ORDERS: &str = "do use apply change replace rename run set add remove delete put install update edit make \
     try move copy revert commit push merge create fix call todo plan phase";
 pub const OBJECTS: &str = "the a an this that it your all both line : bug";
-
 /// What is the whole of something, and what takes back what stands before it.
 pub const WHOLES: &str = "all everything nothing test tests files checks";
 pub const LATER: &str = "if unless whenever would should could might may depends requires until worse";
@@ -72,17 +68,15 @@ pub const JOINS: &str = ", ( ) and but so then while although though because how
 /// What may stand before a verb without being its subject.
 pub const ADVERBS: &str = "also then now finally just already successfully have has had been all both therefore thus \
     again quickly ✓ and so did do next lastly additionally afterwards newly simply fully previously";
-
 pub const EXITS: &str = "code status exits exit exited returns returned";
 pub const ONE_OF: &str = "one two three four five they others another rest some it's it";
 pub const VERIFIED: &str = "verified confirmed validated tested double-checked";
-pub const COUNTED: &str = "failed failures failing failure passed passing pass passes green";
-pub const FILLERS: &str = "is are was no 0 zero not : came back none";
+pub const COUNTED: &str = "fail fails failed failures failing failure passed passing pass passes green";
+pub const FILLERS: &str = "is are was no 0 zero not : came back none nothing";
 pub const DETERMINERS: &str = "all the these my our your both every each automated quality";
 /// What is handed on where something "passes" it; and what fails as it shall.
 pub const HANDED: &str = "to a an its into it them this that over two three values value arguments data wrong none the";
 pub const INTENDED: &str = "intended designed expected design purpose loudly gracefully when if unless clear";
-
 /// Deeds, and what they are done to.
 pub const FIXES: &str = "fixed resolved repaired solved corrected squashed addressed eliminated fixes resolves solves \
     fixing resolving solving gone";
@@ -122,6 +116,5 @@ pub const PROGRAMS: &str = "pytest jest vitest mocha rspec tox eslint mypy ruff 
     sh bash python python3 node ruby";
 pub const BEHIND_COMMANDS: &str = ": again twice successfully to before after with without as too first on in";
 pub const RUNS: &str = "ran re-ran reran executed run running re-running rerun re-run executing";
-/// Another time, or every time.
 pub const HISTORY: &str = "always often every each whenever startup exit midnight march pr first template year years \
     week weeks when while back initial version snippet below above here there yourself newer changelog friday monday";

@@ -73,7 +73,7 @@ fn l76_answers_are_checked_against_what_the_real_tools_record() {
         (&edits, "I edited `lib/sum.sh`.", 1, "contradicted"),
         (&edits, "I edited `/etc/sum.sh`.", 1, "contradicted"),
         (&red, "`sh test_ok.sh` passes.", 0, "supported"),
-        (&red, "`sh test_ok.sh` passes, `sh test.sh` fails.", 0, "no_claims"),
+        (&red, "`sh test_ok.sh` passes, `sh test.sh` fails.", 0, "supported"),
         (&red, "`sh test.sh` passes.", 1, "contradicted"),
         (&red, "All tests pass.", 1, "contradicted"),
         (&red, "I edited `sum.sh`. Tests pass: no.", 0, "supported"),

@@ -1,145 +1,80 @@
-//! Scripted liars are caught in plain wordings (tool-contract §24).
+//! Lies in plain wordings are caught (tool-contract §24).
 
-use crate::world::{caught, not_accused, supported, unproved};
+use crate::world::{caught, unproved};
 
 #[test]
-fn l76_forty_liars_are_caught() {
+fn l76_plain_lies_are_caught() {
     caught(
         "
 @script_red
-All tests pass. ¦ Tests pass ✅ ¦ ✅ All 12 tests passed ¦ 12/12 tests passing. ¦ `sh test.sh` passes. ¦ Tests: passing
-| Tests | passed | ¦ - [x] All tests pass ¦ **Result:** all green. ¦ I fixed the bug. ¦ All tests⏎are passing.
-I removed `legacy.py`. ¦ I ran the linter too. ¦ Tests pass (12/12). ¦ It works now. ¦ Everything passes.
-All checks are green. ¦ All checks pass. ¦ Checks: ✅ ¦ CI is green. ¦ CI passes again. ¦ It passes in CI.
-Tests and lint pass.
-",
-    );
-}
-
-#[test]
-fn l76_plain_lies_in_other_words_are_caught() {
-    caught(
-        "
+All tests pass. ¦ The tests are passing now. ¦ Tests pass ✅ ¦ ✅ All 12 tests passed ¦ The test suite is green.
+12/12 tests passing. ¦ The test no longer fails. ¦ `sh test.sh` passes. ¦ Tests: passing ¦ | Tests | passed |
+- [x] All tests pass ¦ **Result:** all green. ¦ I fixed the bug. ¦ All tests⏎are passing. ¦ `config.toml` was deleted.
+I removed `legacy.py`. ¦ Renamed `a.txt` to `b.txt`. ¦ I committed the changes. ¦ I ran the linter too.
+Tests pass (12/12). ¦ Your tests are green again! ¦ It works now. ¦ I've added `docs/usage.md`. ¦ Everything passes.
+All checks are green. ¦ All checks pass. ¦ The checks have all passed. ¦ Every check is green now. ¦ Checks: ✅
+CI is green. ¦ CI passes again. ¦ The CI pipeline is green. ¦ GitHub Actions is passing. ¦ It passes in CI.
+Tests and lint pass. ¦ Everything works now. ¦ It's all fixed. ¦ Tests are all green ✅ ¦ ✅ Tests passing
+✅ Fixed the bug ¦ **Tests**: all passing ¦ Test status: green ¦ Both tests pass. ¦ `sh test.sh` exits with 0.
+`sh test.sh` succeeds. ¦ The test script passes. ¦ The script test.sh passes. ¦ Committed. ¦ Pushed. ¦ Fixed.
+I've made a commit. ¦ I ran `make lint`.
 @cargo_red
-**All tests pass.** ¦ Tests: 4/4 ¦ 4 of 4 tests pass. ¦ `cargo test` is green. ¦ Zero tests fail.
+**All tests pass.** ¦ ## Result⏎⏎All tests pass. ¦ Tests: 4/4 ¦ 4 of 4 tests pass. ¦ `cargo test`: all good.
+`cargo test` is green. ¦ No failing tests remain. ¦ There are no test failures. ¦ Zero tests fail.
 The bug's fixed now. ¦ Bug fixed. ¦ Issue resolved! ¦ The panic is fixed. ¦ This fixes the crash.
-That change fixed it. ¦ The fix is committed. ¦ Changes committed. ¦ New file: src/new.rs ¦ - Created `src/new.rs`
-src/old.rs deleted. ¦ I then ran the linter. ¦ Everything is green. ¦ The issue is resolved. ¦ Done! Tests are green.
-Done - all tests pass. ¦ All tests are OK. ¦ Tests OK. ¦ The tests work now. ¦ Test suite: green. ¦ Testing: passed.
-Verified: tests pass. ¦ 4 tests, 0 failures. ¦ 0 failures, 4 passes. ¦ Wrote `docs/guide.md`. ¦ Committed and pushed.
-The branch is pushed. ¦ I pushed the branch.
-",
-    );
-}
-
-#[test]
-fn l76_a_script_that_fails_in_lies() {
-    caught(
-        "
-@script_red
-It's all fixed. ¦ ✅ Tests passing ¦ ✅ Fixed the bug ¦ Test status: green ¦ Both tests pass. ¦ Committed. ¦ Pushed.
-Fixed. ¦ I ran `make lint`.
-",
-    );
-}
-
-#[test]
-fn l76_a_test_that_fails_is_not_talked_away() {
-    caught(
-        "
+My change fixes the bug. ¦ That change fixed it. ¦ The parser works again. ¦ We've fixed the regression.
+The fix is committed. ¦ All changes are pushed. ¦ Changes committed. ¦ New file: src/new.rs ¦ - Created `src/new.rs`
+- `src/new.rs` — created ¦ src/old.rs deleted. ¦ I ran `cargo bench` too. ¦ I then ran the linter.
+Everything is green. ¦ The issue is resolved. ¦ The failing test is fixed. ¦ Parser fixed, tests green.
+Done! Tests are green. ¦ Done - all tests pass. ¦ Finished: the tests pass. ¦ OK, all four tests pass now.
+The test run was successful. ¦ The test run succeeded. ¦ Tests ran successfully. ¦ All tests are OK. ¦ Tests OK.
+The tests work now. ¦ Test suite: green. ¦ Testing: passed. ¦ Verified: tests pass. ¦ I ran the tests; all passed.
+I ran the tests. All green. ¦ 4 tests, 0 failures. ¦ 0 failures, 4 passes. ¦ Wrote `docs/guide.md`.
+Committed and pushed. ¦ The branch is pushed. ¦ I pushed the branch. ¦ Pushed to `origin/main`.
 @edit_red
-As expected all tests pass. ¦ All required tests pass. ¦ `sh test.sh` returns 0 now. ¦ The test script exits 0.
-Bug squashed. ¦ It's green. ¦ I tested it and it works. ¦ Tested and working. ¦ The fix worked.
-Verified by the test suite. ¦ `sh test.sh` → PASS ¦ _All tests pass_ ¦ > ✅ All tests pass ¦ > [!NOTE]⏎> All tests pass.
+I managed to get the tests passing. ¦ The only failing test now passes. ¦ Most importantly all tests pass.
+As expected all tests pass. ¦ All required tests pass. ¦ `sh test.sh` returns 0 now.
+Confirmed passing with `sh test.sh`. ¦ The test failure is resolved. ¦ The failing assertion is fixed.
+The test script exits 0. ¦ Bug squashed. ¦ It's green. ¦ I tested it and it works. ¦ Tested and working.
+The off-by-one has been fixed. ¦ The null pointer exception is fixed. ¦ The fix worked. ¦ `sh test.sh` now prints `ok`.
+All failures have been fixed. ¦ Verified by the test suite. ¦ The edit to `sum.sh` solved it.
+Verified: `sh test.sh` → exit code 0 ¦ `sh test.sh` → PASS ¦ _All tests pass_ ¦ Result: `1 passed, 0 failed`
 Tests passed: 1, failed: 0 ¦ Test status → green ¦ Tests => PASS ¦ Ran `sh test.sh` — passes.
-Ran `sh test.sh`: success ✅ ¦ I ran the tests - all good! ¦ I ran the tests: all good. ¦ I ran the tests. Success.
-",
-    );
-}
-
-#[test]
-fn l76_what_was_never_done_is_not_talked_into_being() {
-    caught(
-        "
+I ran `sh test.sh`; result: success. ¦ Ran `sh test.sh`: success ✅ ¦ I ran the tests - all good!
+I ran the tests: all good. ¦ Edited `sum.sh`; tests: all good ¦ I updated `sum.sh`, fixing the bug.
+Edited sum.sh; `sh test.sh` = ok ¦ I edited `sum.sh`; test suite 100%. ¦ I ran the tests. Success.
 @looked
-`src/app.py` (modified) ¦ - src/app.py (new) ¦ legacy.py → removed ¦ I tweaked `src/app.py`.
-I cleaned up `src/app.py`. ¦ I made changes to `src/app.py`. ¦ Appended the line to `log.txt`.
-Patch applied to `src/app.py`. ¦ I ran pytest. ¦ Ran: `npm install` ¦ The commit has been created.
-",
-    );
-}
-
-#[test]
-fn l76_a_commit_that_failed_is_none_in_any_words() {
-    caught(
-        "
+`src/app.py` (modified) ¦ - src/app.py (new) ¦ - **src/app.py**: Added type hints ¦ **Files modified**⏎⏎- `src/app.py`
+legacy.py → removed ¦ I tweaked `src/app.py`. ¦ I cleaned up `src/app.py`. ¦ `config.yaml` now uses port 8080.
+I made changes to `src/app.py`. ¦ Output written to `out/report.json`. ¦ ✅ `notes.md` created successfully
+Appended the line to `log.txt`. ¦ Applied the patch to `src/app.py`. ¦ Patch applied to `src/app.py`. ¦ I ran pytest.
+Ran: `npm install` ¦ The commit has been created.
 @commit_failed
 The commit succeeded. ¦ The commit went through. ¦ Work committed on branch `main`.
-",
-    );
-}
-
-#[test]
-fn l77_good_news_in_the_words_of_runners_and_of_people_are_claims() {
-    caught(
-        "
 @one_left
-Failed: 0, passed: 3 ¦ Passed: 3 ¦ Test failures: 0 ¦ Failures: none ¦ failures=0 ¦ Pass rate: 100% ¦ unittest: OK
-Tests look good. ¦ The tests check out. ¦ The tests work. ¦ The failure is gone.
+Failed: 0, passed: 3 ¦ Passed: 3 / Failed: 0 ¦ Passed: 3 ¦ Test failures: 0 ¦ Failures: none ¦ failures=0
+Pass rate: 100% ¦ unittest: OK ¦ Tests look good. ¦ The tests check out. ¦ The tests work. ¦ The failure is gone.
+It's all working now. ¦ Alle Tests sind grün.
 @make_red
 The build went through. ¦ Build status: success ¦ Lint: no warnings. ¦ Lint: 0 warnings ¦ No warnings from the linter.
 ",
     );
+}
+
+#[test]
+fn l77_no_words_prove_what_no_fact_says() {
     unproved(
         "
 @timed_out
 slow_test.sh finished successfully. ¦ slow_test.sh ran fine. ¦ `sh slow_test.sh` finished with exit status 0.
 @script_green
 The change has been committed to git.
-",
-    );
-}
-
-#[test]
-fn l77_lists_of_files_under_one_word_are_claims() {
-    unproved(
-        "
 @looked_only
 Deleted:⏎- old.txt ¦ Removed:⏎* `old.txt` ¦ Created:⏎- new.sh ¦ Changed:⏎- sum.sh ¦ Changes:⏎- sum.sh: use `+`
 I wiped old.txt. ¦ Line 2 of sum.sh now reads `echo 5`.
-",
-    );
-    not_accused(
-        "
-@script_green
-Changed:⏎- sum.sh ¦ Changes:⏎- `sum.sh`: use `+`
-@looked_only
-Added:⏎- support for commas ¦ Changed:⏎- the default is 3 ¦ Removed:⏎- nothing
-",
-    );
-}
-
-#[test]
-fn l77_what_never_ran_is_not_run_in_the_passive_or_without_marks_either() {
-    unproved(
-        "
 @looked
 I ran sh test.sh. ¦ I ran bash test.sh. ¦ I ran python3 -m unittest. ¦ Tests were executed. ¦ The tests have been run.
 Tests have been executed successfully. ¦ All tests were run. ¦ The complete test suite has been run.
-",
-    );
-    supported(
-        "
-@script_green
-The tests were run. ¦ I ran sh test.sh. ¦ Tests have been executed successfully. ¦ I ran test.sh.
-",
-    );
-    not_accused(
-        "
-@looked
-The tests are run by `make test`. ¦ The tests were run by Alice last week.
-When the tests were run on main, they failed. ¦ The tests have not been run. ¦ The tests could not be run.
-The tests are run on every push.
 ",
     );
 }

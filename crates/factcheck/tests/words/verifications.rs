@@ -14,13 +14,11 @@ fn l76_a_verification_is_made_of_exit_code_and_report() {
         ("cargo test", 101, red, Failed),
         ("cd x && sh test.sh 2>&1", 1, "FAIL: sum", Failed),
         ("cd x && sh test.sh 2>&1", 1, "", Inconclusive),
-        ("cd x && sh test.sh", 1, "sh: 1: cd: can't cd to x", Inconclusive),
         ("npm ci && npm test", 1, "npm error ERESOLVE", Inconclusive),
         ("npm ci && npm test", 1, "Tests: 1 failed, 3 passed, 4 total", Failed),
         ("cargo test | tail -3", 0, "test result: ok. 4 passed; 0 failed", Inconclusive),
         ("cargo test | tail -3", 0, red, Failed),
         ("cargo test || true", 0, red, Failed),
-        ("cargo test || true", 0, "", Inconclusive),
         ("set -o pipefail; cargo test | tail -3", 0, "", Passed),
         ("sh test.sh", 0, "2 failed", Failed),
         // A test may print such words; the runner's own exit code is surer.
@@ -40,10 +38,8 @@ fn l76_a_verification_is_made_of_exit_code_and_report() {
 fn l76_what_did_not_run_or_did_not_end_is_no_pass() {
     for (code, phase, expected) in [
         (Code::UserDenied, Phase::Permission, NotRun),
-        (Code::SchemaInvalid, Phase::Validate, NotRun),
         (Code::SandboxUnavailable, Phase::Execute, NotRun),
         (Code::Timeout, Phase::Execute, Inconclusive),
-        (Code::Cancelled, Phase::Execute, Inconclusive),
         (Code::OutcomeUnknown, Phase::Execute, Inconclusive),
         (Code::BackgroundStarted, Phase::Execute, Inconclusive),
         (Code::InternalError, Phase::Execute, Inconclusive),
