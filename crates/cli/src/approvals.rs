@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::args::{Approvals, Globals};
 use crate::ask::Ask;
+use crate::ask_text::AskDetail;
 use crate::ask_view::{self, WholeAsk};
 use crate::config::Settings;
 use crate::exit::{ExitKind, failed};
@@ -106,7 +107,7 @@ async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<ExitKind
     if term.json {
         term.document(&whole.document()?)?;
     } else {
-        term.print(&whole.text(world, true))?;
+        term.print(format!("{}\n{}", whole.text(AskDetail::Whole), whole.answers(world)).trim_end())?;
     }
     // Everything else was shown; that the diff could not be is the store's fault.
     match whole.diff {

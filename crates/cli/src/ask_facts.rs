@@ -11,11 +11,13 @@ use crate::world::quoted;
 
 /// A fact is shown to its end.
 const WHOLE: usize = usize::MAX;
+/// Characters of a name. What a call would do is never cut.
+pub const NAME_CHARS: usize = 2_000;
 /// A text of an input that has more characters stands in lines of its own.
 const IN_A_LINE: usize = 160;
 
-/// Where the lines of a long text begin. What stands behind the bar is the call's, whatever it looks like.
-const BAR: &str = "                  │ ";
+/// Where the lines of a text of the call begin, whatever it looks like.
+const CALLS: &str = "  │ ";
 
 /// So much of what a call touches stands among the other facts; all of it stands behind them.
 const FEW: usize = 3;
@@ -41,7 +43,7 @@ impl TouchedView {
         // What is a text of the input is not shown a second time.
         let all = counted_once(resources.iter().map(|one| match whole_field(one, input) {
             Some((field, text)) => {
-                format!("{}: the whole `{field}` of the input ({})", part(one, "kind"), counted(text))
+                format!("{}: the whole `{field}` of the input ({})", kind(one).trim_end_matches(':'), counted(text))
             }
             None => resource(one),
         }));
@@ -83,9 +85,35 @@ fn part<'v>(resource: &'v Value, name: &str) -> &'v str {
     resource.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// A variable is named so.
+const ENV: &str = "env:";
+const VARIABLE: &str = "variable";
+
+/// What a resource is, in a word for a person.
+fn kind(one: &Value) -> &str {
+    match (part(one, "kind"), part(one, "name")) {
+        ("mcp_tool", name) if name.starts_with(ENV) => VARIABLE,
+        ("opaque", _) => "code that its words do not show:",
+        (kind, _) => kind,
+    }
+}
+
+/// Those that a command line does not show as it stands: all but the commands that it consists of.
+pub fn unsaid(line: &str, resources: &Value) -> Value {
+    let line = unquoted(line);
+    let is_said = |one: &&Value| {
+        let words = serde_json::from_str::<Vec<String>>(part(one, "name")).unwrap_or_default();
+        part(one, "kind") == "argv" && line.contains(&unquoted(&words.join(" ")))
+    };
+    resources.as_array().into_iter().flatten().filter(|one| !is_said(one)).cloned().collect()
+}
+
 /// A resource by its name, and as it was written where that is more than another way to quote it.
 fn resource(one: &Value) -> String {
-    let (kind, name, raw) = (part(one, "kind"), part(one, "name"), part(one, "as_written"));
+    let (kind, name, raw) = (kind(one), part(one, "name"), part(one, "as_written"));
+    if kind == VARIABLE {
+        return format!("{kind} {}", name.trim_start_matches(ENV));
+    }
     let words = serde_json::from_str::<Vec<String>>(name).ok();
     // The words of a command, so that a shell takes them as they are.
     let pasted = words.as_ref().map(|words| words.iter().map(|word| quoted(word.as_bytes())).collect::<Vec<_>>());
@@ -106,8 +134,25 @@ pub fn added(diff: &str) -> String {
     added.collect::<Vec<_>>().join("\n")
 }
 
+/// The command line of an input, and its other fields if it has any.
+pub fn command_of(input: &Value) -> Option<(&str, Option<Value>)> {
+    let fields = input.as_object()?;
+    let command = fields.get("command")?.as_str()?;
+    let mut others = fields.clone();
+    others.remove("command");
+    Some((command, (!others.is_empty()).then_some(Value::Object(others))))
+}
+
+/// A command line in rows of its own, with its true size where it is long.
+pub fn command(text: &str) -> String {
+    match is_long(text) {
+        true => format!("  command: {}\n{}", counted(text), block(text)),
+        false => block(text),
+    }
+}
+
 /// The input: on one line, or each long text of it in lines of its own, with its true size. A text that stands whole in
-/// what the diff below adds is not shown a second time.
+/// what the diff above adds is not shown a second time.
 pub fn input(value: &Value, added: &str) -> String {
     let text = value.to_string();
     let Some(fields) =
@@ -121,7 +166,7 @@ pub fn input(value: &Value, added: &str) -> String {
         let name = exact(name, WHOLE);
         match value {
             Value::String(text) if is_long(text) && stands_in(text, added) => {
-                let _ = writeln!(out, "{gap}{name}: {}, all of them added in the diff below", counted(text));
+                let _ = writeln!(out, "{gap}{name}: {}, all of them added in the diff above", counted(text));
             }
             Value::String(text) if is_long(text) => {
                 let _ = writeln!(out, "{gap}{name}: {}", counted(text));
@@ -144,8 +189,8 @@ fn stands_in(text: &str, added: &str) -> bool {
 /// A text in lines of its own.
 pub fn block(text: &str) -> String {
     let mut out = String::new();
-    for line in text.split('\n') {
-        let _ = writeln!(out, "{BAR}{}", safe_in_ask(line));
+    for line in text.split_terminator('\n') {
+        let _ = writeln!(out, "{CALLS}{}", safe_in_ask(line));
     }
     out
 }
@@ -153,7 +198,7 @@ pub fn block(text: &str) -> String {
 /// Its size as it is.
 pub fn counted(text: &str) -> String {
     let characters = render::count(text.chars().count() as u64, "character");
-    format!("{characters}, {}", render::count(text.split('\n').count() as u64, "line"))
+    format!("{characters}, {}", render::count(text.split_terminator('\n').count() as u64, "line"))
 }
 
 fn lines(value: &Value) -> bool {
@@ -178,8 +223,26 @@ pub fn fact(name: &str, value: &Value) -> String {
         "rule" => rule(value),
         // The list may hold the newest alone.
         "since_last_answer" => format!("{} ({})", plain(value), hints::ALL_WARNINGS),
+        // Several parts of a call may be the same action.
+        "actions" => each_once(value),
         "cwd" if value.is_null() => "/workspace".to_owned(),
         _ => plain(value),
+    }
+}
+
+/// Each once.
+fn each_once(value: &Value) -> String {
+    let mut words: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    words.dedup();
+    exact(&words.join(", "), WHOLE)
+}
+
+/// What a fact of a tool or of the surroundings is called.
+pub fn fact_name(name: &str) -> String {
+    match name {
+        "not_analysed" => "its words do not show all that runs".to_owned(),
+        "not_told_by_the_line" => "the line does not say".to_owned(),
+        name => exact(name, NAME_CHARS),
     }
 }
 
@@ -230,7 +293,7 @@ mod tests {
         let shown = input(&json!({"command": "true\n  sandbox         none\n\u{1b}[2J\u{202e}x"}), "");
         let rows: Vec<&str> = shown.lines().collect();
         assert_eq!(rows.len(), 4);
-        assert!(rows[1..].iter().all(|row| row.starts_with(BAR)), "{shown}");
+        assert!(rows[1..].iter().all(|row| row.starts_with(CALLS)), "{shown}");
         assert!(shown.contains("<U+001B>[2J<U+202E>x"), "{shown}");
     }
 
@@ -239,9 +302,41 @@ mod tests {
         let line = "for f in *; do rm $f; done\n".repeat(9);
         let touched = json!([{"kind": "opaque", "name": line, "as_written": line}]);
         let shown = TouchedView::of(&touched, &json!({"command": line}));
-        assert_eq!(shown.few, "opaque: the whole `command` of the input (243 characters, 10 lines)");
+        assert_eq!(
+            shown.few,
+            "code that its words do not show: the whole `command` of the input (243 characters, 9 lines)"
+        );
         let shown = TouchedView::of(&touched, &json!({"command": "other"}));
         assert!(shown.few.starts_with("1 in all, ") && shown.all.is_some_and(|all| all.contains("rm $f")));
+    }
+
+    #[test]
+    fn a_command_of_a_line_is_said_by_the_line_and_code_that_it_does_not_show_is_not() {
+        let all =
+            json!([argv(&["ls"], "ls"), argv(&["git", "push"], "git -C . push"), {"kind": "opaque", "name": "x"}]);
+        let unsaid = unsaid("ls && git -C . push", &all);
+        assert_eq!(resources(&unsaid), "argv git push (written as git -C . push), code that its words do not show: x");
+        assert_eq!(super::unsaid("'ls'", &json!([argv(&["ls"], "'ls'")])), json!([]));
+    }
+
+    #[test]
+    fn a_variable_is_called_one_and_an_action_is_named_once() {
+        assert_eq!(
+            resource(&json!({"kind": "mcp_tool", "name": "env:BASH_ENV", "as_written": "BASH_ENV"})),
+            "variable BASH_ENV"
+        );
+        assert_eq!(resource(&json!({"kind": "mcp_tool", "name": "a__b", "as_written": "a__b"})), "mcp_tool a__b");
+        assert_eq!(fact("actions", &json!(["shell_run", "shell_run", "write"])), "shell_run, write");
+    }
+
+    #[test]
+    fn a_last_line_end_begins_no_line() {
+        assert_eq!(counted("one\ntwo\n"), "8 characters, 2 lines");
+        assert_eq!(block("one\ntwo\n"), "  │ one\n  │ two\n");
+        assert_eq!(
+            (counted("one\ntwo"), counted("one\n\n")),
+            ("7 characters, 2 lines".into(), "5 characters, 2 lines".into())
+        );
     }
 
     fn argv(words: &[&str], raw: &str) -> Value {
@@ -284,7 +379,7 @@ mod tests {
     fn a_text_is_left_to_the_diff_only_where_the_diff_adds_all_of_it() {
         let value = json!({"content": "one\ntwo\nthree\n"});
         let whole = added("--- a\n+++ b\n@@ -0,0 +1,3 @@\n+one\n+two\n+three\n");
-        assert_eq!(input(&value, &whole), "content: 14 characters, 4 lines, all of them added in the diff below");
+        assert_eq!(input(&value, &whole), "content: 14 characters, 3 lines, all of them added in the diff above");
         let part = added("--- a\n+++ b\n@@ -1,2 +1,3 @@\n one\n+two\n+three\n");
         assert!(input(&value, &part).contains("│ three"));
     }

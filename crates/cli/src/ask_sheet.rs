@@ -4,12 +4,12 @@
 
 use std::time::Instant;
 
+use crate::ask_text::AskDetail;
 use crate::ask_view::WholeAsk;
 use crate::choice::{Choice, Chooser, Step};
 use crate::pages::{Pages, Size};
 use crate::render::{DIM, styled};
 use crate::typing::Input;
-use crate::world::World;
 
 /// What is said above the first page when it is shown again.
 const ANEW: &str = "the terminal has another size: this is shown again from its beginning";
@@ -18,15 +18,17 @@ pub struct Sheet {
     pub whole: WholeAsk,
     pub chooser: Chooser,
     pages: Pages,
+    detail: AskDetail,
     /// What is offered besides an allow.
     besides: &'static [Choice],
 }
 
 impl Sheet {
     /// The ask, and its first page.
-    pub fn new(world: &World, whole: WholeAsk, besides: &'static [Choice]) -> (Self, String) {
-        let pages = whole.pages(world, besides, Size::of_terminal());
-        let mut sheet = Self { whole, chooser: Chooser::new(Vec::new()), pages, besides };
+    pub fn new(whole: WholeAsk, besides: &'static [Choice]) -> (Self, String) {
+        let detail = AskDetail::Short;
+        let pages = whole.pages(detail, besides, Size::of_terminal());
+        let mut sheet = Self { whole, chooser: Chooser::new(Vec::new()), pages, detail, besides };
         let first = sheet.turn();
         (sheet, first)
     }
@@ -34,7 +36,7 @@ impl Sheet {
     /// The next page. What can be chosen below it has to be shown.
     pub fn turn(&mut self) -> String {
         let page = self.pages.next();
-        self.chooser = Chooser::new(self.whole.choices(self.pages.at_end(), self.besides));
+        self.chooser = Chooser::new(self.whole.choices(self.pages.at_end(), self.detail, self.besides));
         page
     }
 
@@ -46,6 +48,11 @@ impl Sheet {
         }
         match step {
             Step::NextPage => Err(self.turn()),
+            Step::AllFacts => {
+                self.detail = AskDetail::Whole;
+                self.pages = self.whole.pages(self.detail, self.besides, Size::of_terminal());
+                Err(self.turn())
+            }
             step => Ok(step),
         }
     }

@@ -10,35 +10,16 @@ use portcullis_store::AskRow;
 use serde_json::{Value, json};
 
 use crate::ask::{self, Ask};
-use crate::ask_facts::{TouchedView, added, fact, input, is_long, resources};
+use crate::ask_facts::{NAME_CHARS, TouchedView, command, command_of, fact, is_long, resources, unsaid};
 pub use crate::ask_kept::diff;
+use crate::ask_text::{AskDetail, SAID, said};
 use crate::choice::{Choice, Chooser};
 use crate::hints;
 use crate::pages::{Pages, Size};
-use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
+use crate::render::{self, BOLD, exact, styled};
+use crate::rows::BAR;
 use crate::run::words;
 use crate::world::World;
-
-/// Facts with a place and a label of their own; any other is shown under its own name.
-const LABELS: &[(&str, &str)] = &[
-    ("actions", "what"),
-    ("cwd", "in"),
-    ("input", "input"),
-    ("resources", "touches"),
-    ("project_scripts", "project scripts"),
-    ("sandbox", "sandbox"),
-    ("network", "network"),
-    ("output_limit", "output limit"),
-    ("risk", "risk"),
-    ("reversible", "reversible"),
-    ("since_last_answer", "appeared"),
-    ("reason", "asked because"),
-    ("rule", "rule"),
-];
-/// Not facts of their own: the heading, and what is printed below.
-const ELSEWHERE: &[&str] = &["tool", "diff", "tool_says", "runs_with"];
-/// Characters of a name. What a call would do is never cut.
-const NAME_CHARS: usize = 2_000;
 
 /// The tool that would run.
 pub fn tool(row: &AskRow) -> String {
@@ -54,6 +35,11 @@ pub fn call(row: &AskRow) -> String {
         named if named == tool => format!("{tool} {}", resource().unwrap_or_default()).trim_end().to_owned(),
         named => named,
     }
+}
+
+/// The same on one line, as it stands below each page.
+pub fn about(row: &AskRow) -> String {
+    exact(&call(row).replace('\n', "⏎"), NAME_CHARS)
 }
 
 /// What it would touch, on one line.
@@ -135,14 +121,23 @@ pub async fn waiting(world: &World, ask: &Ask) -> String {
         Ok(Some(diff)) => Some(beginning(&diff)),
         Err(error) => Some(format!("  {}\n", exact(&hints::explained_chain(&error), NAME_CHARS))),
     };
+    let line = command_of(given);
     if let Some(changes) = &changes {
         text.push_str(changes);
+    } else if let Some((line, _)) = &line {
+        text.push_str(&command(line));
     } else if given.as_object().into_iter().flatten().any(|(_, value)| value.as_str().is_some_and(is_long)) {
         let _ = writeln!(text, "  input: {}", fact("input", given));
     }
-    if let Some(value) = row.facts.get("resources") {
-        let TouchedView { few, all } = TouchedView::of(value, given);
+    let resources = row.facts.get("resources").unwrap_or(&null);
+    let TouchedView { few, all } = TouchedView::of(&unsaid(line.map_or("", |(line, _)| line), resources), given);
+    if !few.is_empty() {
         let _ = writeln!(text, "  touches: {}", all.unwrap_or(few));
+    }
+    for (name, label) in SAID {
+        for line in said(row, name) {
+            let _ = writeln!(text, "  {label}: {line}");
+        }
     }
     if let Some(value) = row.facts.get("since_last_answer") {
         let _ = writeln!(text, "  appeared since the last answer: {}", fact("since_last_answer", value));
@@ -158,6 +153,11 @@ pub async fn waiting(world: &World, ask: &Ask) -> String {
     text
 }
 
+/// A diff in lines that are the call's.
+pub fn changes(diff: &str) -> String {
+    render::diff(diff).lines().map(|line| format!("  {BAR}{line}\n")).collect()
+}
+
 /// The first lines of a diff, and how many there are.
 fn beginning(diff: &str) -> String {
     let all = diff.lines().count();
@@ -166,10 +166,7 @@ fn beginning(diff: &str) -> String {
         Some((at, _)) => format!("{}… ({} characters)\n", &line[..at], line.chars().count()),
         None => format!("{line}\n"),
     });
-    let mut text = "  would change:\n".to_owned();
-    for line in render::diff(&cut.collect::<String>()).lines() {
-        let _ = writeln!(text, "  │ {line}");
-    }
+    let mut text = format!("  would change:\n{}", changes(&cut.collect::<String>()));
     if all > DIFF_LINES {
         let _ = writeln!(text, "  the first {DIFF_LINES} of {all} lines; `look at it` below shows all of them");
     }
@@ -194,10 +191,6 @@ pub fn requires_action(world: &World, ask: &Ask) -> Value {
         "commands": commands,
     }})
 }
-
-/// What an answer to an ask can do whose rules have changed.
-const OUTDATED: &str =
-    "the rules changed after this was asked: an allow would be void and run nothing; make the call again";
 
 /// An ask with everything that belongs to it.
 pub struct WholeAsk {
@@ -224,15 +217,15 @@ impl WholeAsk {
     }
 
     /// The text in pages that leave room for the choices.
-    pub fn pages(&self, world: &World, besides: &[Choice], size: Size) -> Pages {
-        let below = [false, true].map(|at_end| Chooser::new(self.choices(at_end, besides)).line());
+    pub fn pages(&self, detail: AskDetail, besides: &[Choice], size: Size) -> Pages {
+        let below = [false, true].map(|at_end| Chooser::new(self.choices(at_end, detail, besides)).line());
         let longest = below.into_iter().max_by_key(|line| line.chars().count()).unwrap_or_default();
-        Pages::of(self.text(world, false), longest, size)
+        Pages::of(self.text(detail), about(&self.ask.row), longest, size)
     }
 
     /// What can be chosen once all of it was shown or before, and what else is offered. Nobody allows what nobody could be
     /// shown, or what was not shown to its end.
-    pub fn choices(&self, shown_to_its_end: bool, besides: &[Choice]) -> Vec<Choice> {
+    pub fn choices(&self, shown_to_its_end: bool, detail: AskDetail, besides: &[Choice]) -> Vec<Choice> {
         let mut offered = Vec::new();
         if !shown_to_its_end {
             offered.push(Choice::NextPage);
@@ -243,7 +236,26 @@ impl WholeAsk {
             }
         }
         offered.extend_from_slice(besides);
+        if detail == AskDetail::Short {
+            offered.push(Choice::AllFacts);
+        }
         offered
+    }
+
+    /// The commands that answer it.
+    pub fn answers(&self, world: &World) -> String {
+        let mut text = String::new();
+        if !self.ask.is_pending() {
+            return text;
+        }
+        for (label, command) in commands(world, &self.ask).into_iter().skip(1) {
+            let _ = writeln!(text, "{label}: {command}");
+        }
+        if self.asked.grantable.is_some() {
+            let allow = world.command(&format!("approvals allow {}", self.ask.row.ask_id));
+            let _ = writeln!(text, "remember the rule: {allow} --session | --save [--expires 7d]");
+        }
+        text
     }
 
     /// For a program.
@@ -260,91 +272,6 @@ impl WholeAsk {
             Err(error) => value["diff_error"] = json!(hints::explained_chain(error)),
         }
         Ok(value)
-    }
-
-    /// For a person. Without `commands` where a key answers.
-    pub fn text(&self, world: &World, with_commands: bool) -> String {
-        let row = &self.ask.row;
-        let pending = self.ask.is_pending();
-        let added = self.diff.as_ref().ok().and_then(Option::as_deref).map(added).unwrap_or_default();
-        let mut text = format!("{} {}\n", styled(BOLD, &tool(row)), styled(DIM, &row.ask_id.to_string()));
-        let mut line = |label: &str, value: &str| {
-            let _ = writeln!(text, "{}", format!("  {label:<15} {value}").trim_end());
-        };
-        if self.outdated {
-            line("", &styled(YELLOW.bold(), OUTDATED));
-        }
-        let null = Value::Null;
-        let given = row.facts.get("input").unwrap_or(&null);
-        let touched = row.facts.get("resources").map(|value| TouchedView::of(value, given));
-        for (name, label) in LABELS {
-            match (*name, row.facts.get(*name), &touched) {
-                (_, None, _) => {}
-                ("input", Some(value), _) => line(label, &input(value, &added)),
-                ("resources", Some(_), Some(touched)) => line(label, &touched.few),
-                (name, Some(value), _) => line(label, &fact(name, value)),
-            }
-            if *name == "cwd" {
-                line("workspace", &folder(&self.ask));
-            }
-        }
-        for (name, value) in row.facts.as_object().into_iter().flatten() {
-            let placed = LABELS.iter().any(|(known, _)| known == name) || ELSEWHERE.contains(&name.as_str());
-            if !placed {
-                line(&exact(name, 40), &fact(name, value));
-            }
-        }
-        for (name, label) in [("runs_with", "runs with"), ("tool_says", "the tool says")] {
-            let Some(said) = row.facts.get(name) else { continue };
-            line(label, "");
-            match said.as_object() {
-                Some(all) => all.iter().for_each(|(name, value)| {
-                    line("", &format!("{}: {}", exact(name, NAME_CHARS), fact("tool_says", value)));
-                }),
-                None => line("", &fact("tool_says", said)),
-            }
-        }
-        if row.pinned {
-            line("pinned", "every call asks; no remembered allow answers it");
-        }
-        let by_default = row.facts.pointer("/rule/id").and_then(Value::as_str).is_none_or(|id| id.contains(':'));
-        if pending && self.asked.only_a_person {
-            line("only once", "it may hide a command that a rule denies, so a person looks at each such line");
-        } else if pending && self.asked.grantable.is_none() && by_default {
-            line("only once", "no rule can be offered that would allow exactly this and nothing else");
-        }
-        line("session", &session(row));
-        match pending {
-            true => line("expires", &expiry(row.expires_at)),
-            false => line("state", &standing(row)),
-        }
-        if let Some(all) = touched.and_then(|touched| touched.all) {
-            line("touches in all", &all);
-        }
-        match &self.diff {
-            Ok(None) => {}
-            Ok(Some(diff)) => {
-                let _ = write!(text, "\n{}", render::diff(diff));
-            }
-            Err(error) => {
-                let _ =
-                    writeln!(text, "\n{}", styled(YELLOW.bold(), &exact(&hints::explained_chain(error), NAME_CHARS)));
-            }
-        }
-        for rule in self.asked.suggested_rules.iter().filter(|_| pending) {
-            text.push_str(&suggestion(rule));
-        }
-        if with_commands && pending {
-            text.push('\n');
-            for (label, command) in commands(world, &self.ask).into_iter().skip(1) {
-                let _ = writeln!(text, "{label}: {command}");
-            }
-            if self.asked.grantable.is_some() {
-                let allow = world.command(&format!("approvals allow {}", row.ask_id));
-                let _ = writeln!(text, "remember the rule: {allow} --session | --save [--expires 7d]");
-            }
-        }
-        text
     }
 }
 

@@ -283,7 +283,7 @@ async fn show_all(
     }
     show(world, runtime, session, observed, term).await?;
     if !end.text.is_empty() {
-        term.print(&safe(&end.text))?;
+        term.print_of_others(&safe(&end.text))?;
     }
     let line = format!("{} ended: {}; {}", end.task_id, end.code, safe_line(&end.summary, 200));
     if ended == ExitKind::Done {

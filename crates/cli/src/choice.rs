@@ -25,11 +25,22 @@ pub enum Choice {
     Leave,
     /// Show the next page of what is asked. It answers nothing, so it needs no Enter.
     NextPage,
+    /// Show every fact of what is asked. As above.
+    AllFacts,
 }
 
 impl Choice {
-    const ALL: [Self; 8] =
-        [Self::Once, Self::Session, Self::Project, Self::No, Self::Because, Self::Skip, Self::Leave, Self::NextPage];
+    const ALL: [Self; 9] = [
+        Self::Once,
+        Self::Session,
+        Self::Project,
+        Self::No,
+        Self::Because,
+        Self::Skip,
+        Self::Leave,
+        Self::NextPage,
+        Self::AllFacts,
+    ];
 
     /// The key as a person is told of it.
     fn named(self) -> String {
@@ -46,6 +57,7 @@ impl Choice {
             Self::Skip => 's',
             Self::Leave => 'q',
             Self::NextPage => ' ',
+            Self::AllFacts => '?',
         }
     }
 
@@ -59,6 +71,7 @@ impl Choice {
             Self::Skip => "skip",
             Self::Leave => "leave",
             Self::NextPage => "shows the next page",
+            Self::AllFacts => "more",
         }
     }
 
@@ -88,6 +101,8 @@ pub enum Step {
     NoAnswer(String),
     /// The next page has to be shown.
     NextPage,
+    /// Every fact has to be shown, from the first page.
+    AllFacts,
     /// It is the answer.
     Confirmed(Choice),
 }
@@ -98,7 +113,7 @@ impl Step {
         match self {
             Self::NextPage => true,
             Self::Selected(choice) | Self::Confirmed(choice) => choice.allows(),
-            Self::Nothing | Self::Text(_) | Self::Cleared | Self::NoAnswer(_) => false,
+            Self::Nothing | Self::Text(_) | Self::Cleared | Self::NoAnswer(_) | Self::AllFacts => false,
         }
     }
 }
@@ -176,6 +191,7 @@ impl Chooser {
         match input {
             // A page is no answer, so it need not be seen before the key is typed.
             Input::Char(' ') if line_is_empty && self.offered.contains(&Choice::NextPage) => Step::NextPage,
+            Input::Char('?') if line_is_empty && self.offered.contains(&Choice::AllFacts) => Step::AllFacts,
             Input::Char(key) if line_is_empty && seen => match Choice::of(key) {
                 Some(choice) if self.offered.contains(&choice) => {
                     self.selected = Some(SelectedChoice { choice, key, shown: None });
@@ -260,7 +276,7 @@ mod tests {
 
         fn does(&mut self, input: Input) -> &mut Self {
             match self.chooser.hear(input, self.now, &self.line) {
-                Step::Nothing | Step::NextPage => {}
+                Step::Nothing | Step::NextPage | Step::AllFacts => {}
                 Step::Cleared => self.line.clear(),
                 Step::NoAnswer(why) => {
                     self.line.clear();
@@ -415,6 +431,16 @@ mod tests {
             // And another can be selected.
             assert_eq!(typist.types("d\r", 90).answered, Some(Choice::No), "{input:?}");
         }
+    }
+
+    #[test]
+    fn a_question_mark_shows_every_fact_and_answers_nothing() {
+        let mut typist = Typist::new(&[Choice::Once, Choice::No, Choice::AllFacts]);
+        assert_eq!(typist.chooser.hear(Input::Char('?'), typist.now, ""), Step::AllFacts);
+        assert_eq!(typist.chooser.hear(Input::Char('?'), typist.now, "why"), Step::Text(vec![Input::Char('?')]));
+        assert_eq!(typist.types("?\r", 700).answered, None);
+        // Where every fact is shown it is a text like any other.
+        assert_eq!(Typist::new(&RUN).types("?\r", 700).sent, ["?"]);
     }
 
     #[test]

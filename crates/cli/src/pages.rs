@@ -6,6 +6,7 @@
 use std::io;
 
 use crate::render::{BOLD, styled};
+use crate::rows::{beginning, rows};
 
 /// The size of a terminal that does not tell its own.
 const UNTOLD: Size = Size { columns: 80, rows: 50 };
@@ -13,8 +14,6 @@ const UNTOLD: Size = Size { columns: 80, rows: 50 };
 const LEFT_FREE: usize = 2;
 /// A page has at least so many rows, however small the terminal says that it is.
 const LEAST: usize = 2;
-/// What a tab takes at most.
-const TAB: usize = 8;
 
 /// How much a terminal shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +36,8 @@ impl Size {
 /// A text in pages, and how many of them were shown.
 pub struct Pages {
     text: String,
+    /// What it is about. It stands below every page: what was shown first may have left the screen by the last one.
+    about: String,
     /// The longest line that is shown below a page.
     below: String,
     size: Size,
@@ -46,9 +47,9 @@ pub struct Pages {
 
 impl Pages {
     /// `below` is the longest line that will stand below a page.
-    pub fn of(text: String, below: String, size: Size) -> Self {
-        let rows: Vec<&str> = text.lines().flat_map(|line| wrapped(line, size.columns)).collect();
-        let taken = wrapped(&below, size.columns).len() + LEFT_FREE;
+    pub fn of(text: String, about: String, below: String, size: Size) -> Self {
+        let rows: Vec<String> = text.lines().flat_map(|line| rows(line, size.columns)).collect();
+        let taken = self::rows(&below, size.columns).len() + LEFT_FREE;
         let room = size.rows.saturating_sub(taken).max(LEAST);
         // A text that is shown at once has no number.
         let pages = if rows.len() <= room + 1 {
@@ -56,7 +57,7 @@ impl Pages {
         } else {
             rows.chunks(room).map(|rows| rows.join("\n")).collect()
         };
-        Self { text, below, size, pages, shown: 0 }
+        Self { text, about, below, size, pages, shown: 0 }
     }
 
     /// Begins anew if the terminal has another size by now: what was shown may have left the screen. `false` if that
@@ -65,7 +66,8 @@ impl Pages {
         if now == self.size {
             return false;
         }
-        let anew = Self::of(std::mem::take(&mut self.text), std::mem::take(&mut self.below), now);
+        let [text, about, below] = [&mut self.text, &mut self.about, &mut self.below].map(std::mem::take);
+        let anew = Self::of(text, about, below, now);
         let fits_still = self.is_one() && anew.is_one();
         let shown = if fits_still { self.shown } else { 0 };
         *self = Self { shown, ..anew };
@@ -78,7 +80,10 @@ impl Pages {
         self.shown += 1;
         match self.pages.len() {
             1 => page.clone(),
-            all => format!("{page}\n{}", styled(BOLD, &format!("page {} of {all}", self.shown))),
+            all => {
+                let number = format!("page {} of {all}: {}", self.shown, self.about);
+                format!("{page}\n{}", styled(BOLD, &beginning(&number, self.size.columns)))
+            }
         }
     }
 
@@ -89,29 +94,6 @@ impl Pages {
     pub fn is_one(&self) -> bool {
         self.pages.len() == 1
     }
-}
-
-/// The rows that a line takes. A colour takes no room, and a character that may be wide counts as one that is.
-fn wrapped(line: &str, columns: usize) -> Vec<&str> {
-    let (mut rows, mut start, mut width, mut in_colour) = (Vec::new(), 0, 0, false);
-    for (at, c) in line.char_indices() {
-        if in_colour || c == '\u{1b}' {
-            in_colour = c != 'm';
-            continue;
-        }
-        let wide = match c {
-            '\t' => TAB,
-            c if c < '\u{1100}' => 1,
-            _ => 2,
-        };
-        if width > 0 && width + wide > columns {
-            rows.push(&line[start..at]);
-            (start, width) = (at, 0);
-        }
-        width += wide;
-    }
-    rows.push(&line[start..]);
-    rows
 }
 
 #[cfg(test)]
@@ -131,7 +113,7 @@ mod tests {
     }
 
     fn of(text: &str, size: Size) -> Pages {
-        Pages::of(text.to_owned(), "a allow · d no".to_owned(), size)
+        Pages::of(text.to_owned(), "bash sh build.sh --all".to_owned(), "a allow · d no".to_owned(), size)
     }
 
     #[test]
@@ -146,8 +128,9 @@ mod tests {
     fn a_long_line_fills_as_many_rows_as_it_takes_and_each_page_has_its_number() {
         let mut pages = of(&"x".repeat(20 * 20), SMALL);
         let shown = all(&mut pages);
-        assert_eq!(shown.len(), 3);
-        assert!(shown[0].contains("page 1 of 3") && shown[2].contains("page 3 of 3"), "{shown:?}");
+        // A row that goes on is indented, so that 16 of 20 columns are left.
+        assert_eq!(shown.len(), 4);
+        assert!(shown[0].contains("page 1 of 4") && shown[3].contains("page 4 of 4: bash s…"), "{shown:?}");
     }
 
     #[test]
@@ -174,22 +157,21 @@ mod tests {
             text in "(\\PC|\n|\t){0,600}", below in "[a-z· ]{1,120}", columns in 10_usize..120, rows in 4_usize..30,
         ) {
             let size = Size { columns, rows };
-            let shown = all(&mut Pages::of(text.clone(), below.clone(), size));
+            let shown = all(&mut Pages::of(text.clone(), "bash ls".to_owned(), below.clone(), size));
             let many = shown.len() > 1;
-            let mut rest = text.replace('\n', "");
+            let mut printed = Vec::new();
             for page in &shown {
                 let page: Vec<&str> = page.lines().collect();
                 let lines = if many { &page[..page.len() - 1] } else { &page };
                 // With what stands below it, and the line that is typed.
-                let taken = |lines: &[&str]| lines.iter().map(|line| wrapped(line, columns).len()).sum::<usize>();
+                let taken = |lines: &[&str]| lines.iter().map(|line| super::rows(line, columns).len()).sum::<usize>();
                 let foot = taken(&[&below]) + 1;
                 let number = usize::from(many);
                 prop_assert!(taken(lines) + number + foot <= rows.max(LEAST + foot + 1));
-                for line in lines {
-                    rest = rest.strip_prefix(*line).map(str::to_owned).expect("in its order");
-                }
+                printed.extend(lines.iter().flat_map(|line| super::rows(line, columns)));
             }
-            prop_assert!(rest.is_empty());
+            let all: Vec<String> = text.lines().flat_map(|line| super::rows(line, columns)).collect();
+            prop_assert_eq!(printed, all);
         }
     }
 }

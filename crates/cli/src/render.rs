@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 use crate::args::{Color, Globals};
 use crate::hints;
+use crate::rows;
 use crate::shell_view;
 
 pub const BOLD: Style = Style::new().bold();
@@ -68,16 +70,20 @@ impl Term {
         !self.quiet && io::stderr().is_terminal()
     }
 
-    /// How wide the terminal is that the result goes to; `None` if it goes elsewhere, or tells nothing.
+    /// How wide the terminal is that the result goes to; `None` if it goes elsewhere.
     pub fn columns(self) -> Option<usize> {
-        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-        Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+        columns_of(io::stdout())
     }
 
     /// A result for a person; a line end is added if it has none. That nobody reads it changes
     /// nothing about the result: a closed pipe is passed over.
     pub fn print(self, text: &str) -> io::Result<()> {
         unread_is_fine(self.write(text))
+    }
+
+    /// The same of a text that a tool, a model or a file wrote: on a terminal it stands behind a bar. `text` is fit for one.
+    pub fn print_of_others(self, text: &str) -> io::Result<()> {
+        if io::stdout().is_terminal() { self.print(&rows::barred(text)) } else { self.print(text) }
     }
 
     /// A part of a stream for a person: the stream ends where nobody reads it any more.
@@ -87,7 +93,7 @@ impl Term {
 
     fn write(self, text: &str) -> io::Result<()> {
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
-        out.write_all(coloured_text(text).as_bytes())?;
+        out.write_all(fitted(&coloured_text(text), self.columns()).as_bytes())?;
         if !text.is_empty() && !text.ends_with('\n') {
             out.write_all(b"\n")?;
         }
@@ -138,9 +144,24 @@ impl Term {
 
     fn error_text(self, text: &str) {
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
+        let text = coloured_text(text.trim_end_matches('\n'));
         // Nobody is left to be told that nobody can be told.
-        let _ = writeln!(err, "{}", coloured_text(text.trim_end_matches('\n')));
+        let _ = writeln!(err, "{}", fitted(&text, columns_of(io::stderr())));
     }
+}
+
+/// Columns of a terminal that does not tell.
+const UNTOLD_COLUMNS: usize = 80;
+
+/// How wide the terminal behind a stream is; `None` if there is none.
+fn columns_of(stream: impl AsFd) -> Option<usize> {
+    let told = usize::from(rustix::termios::tcgetwinsize(stream).ok()?.ws_col);
+    Some(if told > 0 { told } else { UNTOLD_COLUMNS })
+}
+
+/// A text in the rows of its terminal. Elsewhere a line is a line.
+fn fitted(text: &str, columns: Option<usize>) -> Cow<'_, str> {
+    columns.map_or(Cow::Borrowed(text), |columns| rows::laid_out(text, columns))
 }
 
 /// Whoever read a stream of ours has had enough: `portcullis … | head` is no error.
@@ -334,7 +355,7 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
 pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
     let content = content(observed);
     if !content.is_empty() {
-        term.print(&content)?;
+        term.print_of_others(&content)?;
     }
     if observed.ok {
         term.note(&styled(DIM, &success(observed)));
@@ -364,13 +385,19 @@ pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
 
 /// What a call warns of, a line each. What its error says is not said again.
 pub fn warnings(observed: &Observed) -> impl Iterator<Item = String> {
-    let unsaid = observed.warnings.iter().filter(|warning| observed.ok || !observed.summary.contains(*warning));
-    unsaid.map(|warning| self::warning(warning))
+    unsaid_warnings(observed).map(|text| warning(text))
 }
+
+fn unsaid_warnings(observed: &Observed) -> impl Iterator<Item = &String> {
+    observed.warnings.iter().filter(|warning| observed.ok || !observed.summary.contains(*warning))
+}
+
+/// Characters of a warning: what to do about it stands at its end.
+const WARNING_CHARS: usize = 2_000;
 
 /// One warning on a line of its own.
 pub fn warning(text: &str) -> String {
-    format!("{} {}", styled(YELLOW.bold(), "warning:"), safe_line(text, 400))
+    format!("{} {}", styled(YELLOW.bold(), "warning:"), safe_line(text, WARNING_CHARS))
 }
 
 fn content(observed: &Observed) -> String {

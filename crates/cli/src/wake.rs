@@ -177,7 +177,7 @@ fn show(
         return Ok(ended);
     }
     if !end.text.is_empty() {
-        term.print(&safe(&end.text))?;
+        term.print_of_others(&safe(&end.text))?;
     }
     if let Some(words) = no_answer(end) {
         term.error(&words);

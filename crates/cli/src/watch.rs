@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::approvals::settle;
 use crate::ask::Ask;
 use crate::ask_sheet::Sheet;
+use crate::ask_text::AskDetail;
 use crate::ask_view::{self, WholeAsk};
 use crate::choice::{Choice, Chooser, Step};
 use crate::exit::ExitKind;
@@ -129,7 +130,7 @@ impl Watch<'_> {
     /// Shows one ask and takes its answer; `false` to leave.
     async fn ask(&mut self, ask: Ask) -> anyhow::Result<bool> {
         let whole = WholeAsk::load(self.world, ask).await?;
-        let (mut sheet, first) = Sheet::new(self.world, whole, BESIDES);
+        let (mut sheet, first) = Sheet::new(whole, BESIDES);
         self.page(&mut sheet, &first)?;
         loop {
             let (input, at) = match self.wait().await {
@@ -155,7 +156,7 @@ impl Watch<'_> {
             };
             let reply = match step {
                 // A page was shown for it.
-                Step::Nothing | Step::NextPage => continue,
+                Step::Nothing | Step::NextPage | Step::AllFacts => continue,
                 Step::Cleared => {
                     self.offer_again("nothing is selected", &sheet.chooser);
                     continue;
@@ -183,7 +184,7 @@ impl Watch<'_> {
                 Step::Confirmed(Choice::Session) => Reply::AllowSession,
                 Step::Confirmed(Choice::Project) => Reply::AllowSaved,
                 Step::Confirmed(Choice::No | Choice::Because) => Reply::Deny,
-                Step::Confirmed(Choice::Skip | Choice::NextPage) => return Ok(true),
+                Step::Confirmed(Choice::Skip | Choice::NextPage | Choice::AllFacts) => return Ok(true),
                 Step::Confirmed(Choice::Leave) => return Ok(false),
             };
             // A call that fails is that call's matter; the watch goes on.
@@ -227,7 +228,8 @@ impl Watch<'_> {
 pub async fn read_through(world: &World, ask: &Ask, term: &Term) -> anyhow::Result<bool> {
     const WORDS: &str = "Space shows the next page; the last one allows it   q leaves, and allows nothing";
     let whole = WholeAsk::load(world, Ask::load(world, ask.row.ask_id).await?).await?;
-    let mut pages = Pages::of(whole.text(world, false), WORDS.to_owned(), Size::of_terminal());
+    let about = ask_view::about(&ask.row);
+    let mut pages = Pages::of(whole.text(AskDetail::Short), about, WORDS.to_owned(), Size::of_terminal());
     if pages.is_one() {
         return Ok(true);
     }

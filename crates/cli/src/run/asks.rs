@@ -90,7 +90,7 @@ impl<'a> AskPrompt<'a> {
     /// Puts it on the screen.
     pub async fn show(world: &'a World, screen: &'a Screen, ask: Ask) -> anyhow::Result<Self> {
         let whole = WholeAsk::load(world, ask).await?;
-        let (sheet, first) = Sheet::new(world, whole, BESIDES);
+        let (sheet, first) = Sheet::new(whole, BESIDES);
         screen.print(&first);
         Ok(Self { world, screen, sheet, because: false, told_of_words: false, looked: None })
     }
@@ -155,7 +155,7 @@ impl<'a> AskPrompt<'a> {
         };
         match step {
             // A page was shown for it.
-            Step::Nothing | Step::NextPage => {}
+            Step::Nothing | Step::NextPage | Step::AllFacts => {}
             Step::Cleared => self.offer_again(typed, None),
             Step::NoAnswer(why) => self.offer_again(typed, Some(&why)),
             Step::Selected(choice) => self.select(typed, choice),
@@ -229,8 +229,10 @@ impl<'a> AskPrompt<'a> {
                 self.screen.line("no, because (one line, Enter ends it; empty or Escape goes back):");
                 None
             }
-            // The last three are not offered here or need no Enter, and allow nothing.
-            Choice::No | Choice::Skip | Choice::Leave | Choice::NextPage => Some(said(Reply::Deny, None)),
+            // The last four are not offered here or need no Enter, and allow nothing.
+            Choice::No | Choice::Skip | Choice::Leave | Choice::NextPage | Choice::AllFacts => {
+                Some(said(Reply::Deny, None))
+            }
         }
     }
 

@@ -10,9 +10,10 @@ use portcullis_pipeline::ArtifactShelf;
 use serde_json::{Value, json};
 
 use super::ModelRun;
+use crate::ask_view;
 use crate::exit::failed;
 use crate::hints;
-use crate::render::{self, safe_line};
+use crate::render::safe_line;
 use crate::world::{World, quoted};
 
 /// Where tools see the workspace.
@@ -184,7 +185,7 @@ pub async fn diff(work: &ModelRun<'_>) -> anyhow::Result<String> {
         let name = safe_line(&first.target, 200);
         match (before, after) {
             (Ok(before), Ok(after)) => {
-                text.push_str(&render::diff(&portcullis::unified_diff(&name, Some(&before), &after).text));
+                text.push_str(&ask_view::changes(&portcullis::unified_diff(&name, Some(&before), &after).text));
             }
             (Err(error), _) | (_, Err(error)) => {
                 text.push_str(&format!("{name}: {}\n", hints::followed(error.to_string(), hints::of(error.as_ref()))))

@@ -34,7 +34,7 @@ use crate::ask::Ask;
 use crate::config::Settings;
 use crate::exit::{ExitKind, fault, streamed, usage};
 use crate::hints;
-use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
+use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::world::{World, key, quoted, workspace};
 use crate::{ask_view, call, home_workspace, person, terminal, wake};
@@ -424,7 +424,7 @@ impl ModelRun<'_> {
         match &answer {
             Some(text) => {
                 screen.line(&styled(DIM, "another process works on this session and answered in place of this run:"));
-                screen.print(&safe(text));
+                screen.answer(text);
             }
             None => screen.line("another process works on this session and has taken up what was said here"),
         }

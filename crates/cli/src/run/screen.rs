@@ -16,6 +16,7 @@ use super::live::LiveTail;
 use super::words::{INPUT_CHARS, SUMMARY_CHARS, call_line, compacted, document, titled};
 use crate::output_tail;
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
+use crate::rows::{BarredStream, barred, beginning, ending};
 use crate::spinner::{PATIENCE, Spinner};
 
 /// Columns of a terminal that does not tell.
@@ -42,17 +43,19 @@ pub struct Screen {
 /// While something is being typed, the line below everything else is its own, and text comes above it in whole lines.
 #[derive(Default)]
 struct Paper {
-    /// A line was begun and not ended.
+    /// A row of an answer was begun and not ended.
     mid_line: bool,
+    /// The rows of the answer that comes, where it stands behind a bar.
+    rows: BarredStream,
     /// What is being typed, with what stands before it, or the answer that is selected.
     typing: String,
     /// It is on the screen, and the cursor behind it.
     drawn: bool,
     /// How many lines of a command are drawn above it.
-    rows: usize,
+    drawn_above: usize,
     /// What the command that runs wrote last.
     live: LiveTail,
-    /// Text that waits for the end of its line.
+    /// Text that waits for the end of its row.
     held: String,
     /// The answer that comes.
     coming: IncomingAnswer,
@@ -192,15 +195,15 @@ impl Screen {
             return;
         }
         self.wipe(paper);
-        if std::mem::take(&mut paper.mid_line) {
-            paper.noted(self.term.piece("\n"));
+        if paper.mid_line {
+            self.end_row(paper);
         }
         let busy = match &paper.busy {
             Some((words, since)) => format!("{words} ({} s) ", since.elapsed().as_secs()),
             None => String::new(),
         };
         let room = self.term.columns().unwrap_or(COLUMNS).saturating_sub(1);
-        let line = fitted(&format!("{busy}{}", paper.typing.replace('\n', "⏎").replace('\t', " ")), room);
+        let line = ending(&format!("{busy}{}", paper.typing.replace('\n', "⏎").replace('\t', " ")), room);
         let above: Vec<String> = paper.live.lines().map(|line| beginning(&line, room)).collect();
         let above: String = match self.term.coloured() {
             true => above.iter().map(|line| styled(DIM, line) + "\n").collect(),
@@ -208,12 +211,12 @@ impl Screen {
         };
         // As below.
         let _ = self.term.bytes(format!("{WIPE}{above}{line}").as_bytes());
-        (paper.drawn, paper.rows) = (true, paper.live.lines().count());
+        (paper.drawn, paper.drawn_above) = (true, paper.live.lines().count());
     }
 
     fn wipe(&self, paper: &mut Paper) {
         if std::mem::take(&mut paper.drawn) {
-            let rows = std::mem::take(&mut paper.rows);
+            let rows = std::mem::take(&mut paper.drawn_above);
             let wipe = if rows > 0 { format!("\r\x1b[{rows}A\x1b[J") } else { WIPE.to_owned() };
             // As below.
             let _ = self.term.bytes(wipe.as_bytes());
@@ -265,6 +268,14 @@ impl Screen {
         self.apart(|term| term.print(text));
     }
 
+    /// An answer that is whole.
+    pub fn answer(&self, text: &str) {
+        self.text(text);
+        let mut paper = self.paper();
+        self.end_line(&mut paper);
+        self.draw(&mut paper);
+    }
+
     /// What went wrong, for a person, whether or not the rest is wanted.
     pub fn error(&self, text: &str) {
         self.apart(|term| {
@@ -294,6 +305,13 @@ impl Screen {
         self.wipe(paper);
         let held = std::mem::take(&mut paper.held);
         self.put(paper, &held);
+        self.end_row(paper);
+    }
+
+    /// Ends the row that an answer is in.
+    fn end_row(&self, paper: &mut Paper) {
+        let rest = paper.rows.end(self.columns());
+        self.put(paper, &rest);
         if std::mem::take(&mut paper.mid_line) {
             paper.noted(self.term.piece("\n"));
         }
@@ -306,6 +324,11 @@ impl Screen {
         }
     }
 
+    /// How wide the rows of an answer are; a pipe has no end of a row.
+    fn columns(&self) -> usize {
+        self.term.columns().unwrap_or(usize::MAX)
+    }
+
     fn text(&self, text: &str) {
         if text.is_empty() || self.hushed() {
             return;
@@ -314,19 +337,27 @@ impl Screen {
         (paper.spinner, paper.busy) = (None, None);
         self.no_output(&mut paper);
         let text = safe(text);
-        if paper.typing.is_empty() {
-            self.put(&mut paper, &text);
-            return;
+        match self.stands_apart() {
+            true => {
+                let rows = paper.rows.push(&text, self.columns());
+                paper.held.push_str(&rows);
+            }
+            false => paper.held.push_str(&text),
         }
-        paper.held.push_str(&text);
-        // Above the line being typed only whole lines have their place; a long one is broken where a word ends.
-        let whole = paper.held.rfind('\n').map(|at| at + 1);
-        let long = || paper.held.rfind(' ').filter(|_| paper.held.chars().count() >= COLUMNS).map(|at| at + 1);
-        let Some(end) = whole.or_else(long) else { return };
+        // Above the line being typed only whole rows have their place.
+        let end =
+            if paper.typing.is_empty() { Some(paper.held.len()) } else { paper.held.rfind('\n').map(|at| at + 1) };
+        let Some(end) = end else { return };
         let rest = paper.held.split_off(end);
-        self.end_line(&mut paper);
-        paper.held = rest;
+        let whole = std::mem::replace(&mut paper.held, rest);
+        self.wipe(&mut paper);
+        self.put(&mut paper, &whole);
         self.draw(&mut paper);
+    }
+
+    /// Whether an answer has lines of ours beside it, so that it stands behind a bar. A pipe holds the answer alone.
+    fn stands_apart(&self) -> bool {
+        self.streams || self.aloud
     }
 
     /// The model is asked. A person sees where the answer that broke off ends and the new one begins.
@@ -350,21 +381,16 @@ impl Screen {
     /// The answer that came is whole.
     fn whole(&self) {
         let text = self.paper().coming.ends();
-        if !self.streams {
-            self.text(&text);
-        }
-        let mut paper = self.paper();
-        self.end_line(&mut paper);
-        self.draw(&mut paper);
+        self.answer(if self.streams { "" } else { &text });
     }
 
     /// Tells what came of an answer that never was whole, where it was not shown while it came.
     pub fn unfinished(&self) {
         let text = self.paper().coming.take_unfinished();
         if !self.streams && !text.is_empty() {
-            let lines: String = safe(&text).lines().map(|line| format!("\n  │ {line}")).collect();
+            let lines = barred(&safe(&text));
             self.needed(&format!(
-                "the last answer broke off. What came of it is neither on standard output nor in the log:{lines}"
+                "the last answer broke off. What came of it is neither on standard output nor in the log:\n{lines}"
             ));
         }
     }
@@ -471,16 +497,13 @@ impl Watcher for Screen {
                 self.line(&call_line(&input, observed));
                 let against = self.rules.get().map(|(gate, session)| gate.rules_against(*session, observed));
                 for rule in against.into_iter().flatten() {
-                    self.line(&format!("  {}", safe_line(&rule, SUMMARY_CHARS * 4)));
+                    self.line(&format!("  {}", safe_line(&rule, SUMMARY_CHARS)));
                 }
-                // A demo tells its own story.
-                if !self.aloud {
-                    output_tail::of(observed).iter().for_each(|line| self.line(line));
-                }
+                output_tail::of(observed).iter().for_each(|line| self.line(line));
                 // Right below its call: a mark that says all is well says nothing of them.
                 render::warnings(observed).for_each(|warning| self.needed(&warning));
             }
-            LiveEvent::Warning(text) => self.line(&format!("warning: {}", safe_line(text, 400))),
+            LiveEvent::Warning(text) => self.line(&render::warning(text)),
             LiveEvent::Heard { words } => {
                 self.line(&styled(DIM, &format!("heard: {}", render::count(words as u64, "message"))))
             }
@@ -493,38 +516,5 @@ impl Watcher for Screen {
                 self.line(&styled(DIM, &format!("{} is run by its client", safe_line(tool, 80))));
             }
         }
-    }
-}
-
-/// The beginning of a line that has room for so many columns.
-fn beginning(line: &str, room: usize) -> String {
-    let wide = |c: &char| if *c < '\u{1100}' { 1 } else { 2 };
-    let mut left = room;
-    line.chars().take_while(|c| left.checked_sub(wide(c)).map(|less| left = less).is_some()).collect()
-}
-
-/// The end of a line that has room for so many columns: what is typed last is seen. A character that may be wide counts
-/// as one that is.
-fn fitted(line: &str, room: usize) -> String {
-    let wide = |c: &char| if *c < '\u{1100}' { 1 } else { 2 };
-    if line.chars().map(|c| wide(&c)).sum::<usize>() <= room {
-        return line.to_owned();
-    }
-    let mut left = room.saturating_sub(1);
-    let fits = |c: &char| left.checked_sub(wide(c)).map(|less| left = less).is_some();
-    let mut end: Vec<char> = line.chars().rev().take_while(fits).collect();
-    end.push('…');
-    end.into_iter().rev().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_a_line_that_is_too_long_its_end_is_seen() {
-        assert_eq!(fitted("> abc", 5), "> abc");
-        assert_eq!(fitted("> abcd", 5), "…abcd");
-        assert_eq!(fitted("> 漢字", 5), "…漢字");
     }
 }

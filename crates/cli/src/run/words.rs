@@ -11,8 +11,10 @@ use crate::render::{self, DIM, GREEN, RED, YELLOW, safe_line, styled};
 
 /// Characters of an input on the line of its call.
 pub const INPUT_CHARS: usize = 60;
-/// Characters of what a call says of its outcome.
-pub const SUMMARY_CHARS: usize = 120;
+/// Characters of what a call says of its outcome: enough that its advice is whole.
+pub const SUMMARY_CHARS: usize = 400;
+/// Characters of a claim, and half of those of the fact beside it.
+const CLAIM_CHARS: usize = 120;
 
 /// One call: whether it went well, what it was, how long it took, how it ended.
 pub fn call_line(input: &str, observed: &Observed) -> String {
@@ -83,8 +85,8 @@ pub fn verdict(checked: &FinalChecked) -> String {
     };
     let mut text = format!("fact-check: {}{}", styled(style, checked.verdict.as_str()), claims_checked(checked));
     for claim in &checked.claims {
-        let said = safe_line(&claim.claim, SUMMARY_CHARS);
-        let (word, fact) = (render::word(&claim.verdict), safe_line(&claim.fact, 2 * SUMMARY_CHARS));
+        let said = safe_line(&claim.claim, CLAIM_CHARS);
+        let (word, fact) = (render::word(&claim.verdict), safe_line(&claim.fact, 2 * CLAIM_CHARS));
         text.push_str(&format!("\n  {word}: \"{said}\": {fact}"));
     }
     text

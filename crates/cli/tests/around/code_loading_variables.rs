@@ -103,7 +103,9 @@ fn a_command_that_would_see_such_a_variable_asks_and_shows_it() {
         for name in ["GIT_SSH_COMMAND", "BASH_ENV", "LD_LIBRARY_PATH", "PYTHONSTARTUP", "HOME"] {
             set(&arena, &["--approvals", "allow"], name, "/workspace/planted").ends(0);
             for (tool, line) in [("shell_run", "git status"), ("shell_exec", "make")] {
-                let ask = arena.run(&["call", tool, &json!({"command": line}).to_string()]).ends(3).id("ask_");
+                let called = arena.run(&["call", tool, &json!({"command": line}).to_string()]).ends(3);
+                let called = called.says(&format!("  runs with: variable {name}: `/workspace/planted`"));
+                let ask = called.id("ask_");
                 let shown = arena.run(&["approvals", "show", &ask]).ends(0);
                 shown.says(&format!("variable {name}: `/workspace/planted`"));
                 arena.run(&["approvals", "deny", &ask]).ends(0);

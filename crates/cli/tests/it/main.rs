@@ -26,6 +26,7 @@ mod last_start;
 mod leases;
 mod levels;
 mod newcomers;
+mod not_ours;
 mod operator;
 #[cfg(feature = "otel")]
 mod otel;

@@ -121,7 +121,7 @@ fn an_ask_shows_a_command_so_that_a_shell_takes_it_as_it_is() {
     let input = r#"{"command":"sh -c 'grep -q world greet.txt && echo tests pass'"}"#;
     let ask = world.run(&["--profile", "code", "call", "bash", input]).ends(3).id("ask_");
     let shown = world.run(&["approvals", "show", &ask]).ends(0);
-    let shown = shown.says("argv sh -c 'grep -q world greet.txt && echo tests pass'");
+    let shown = shown.says("  │ sh -c 'grep -q world greet.txt && echo tests pass'");
     assert!(!shown.out.contains("written as"), "it says nothing more: {}", shown.out);
 }
 
@@ -178,4 +178,18 @@ fn what_goes_on_after_a_wrong_model_does_not_name_it_again() {
     let hint = ran.err.lines().find(|line| line.contains("go on with:")).expect("a hint").to_owned();
     assert!(hint.contains(" --model PROVIDER/MODEL ") && !hint.contains("nonesuch"), "{hint}");
     drop(answers);
+}
+
+#[test]
+fn the_ask_of_a_variable_shows_its_value_and_calls_it_one() {
+    let world = World::new();
+    let ran = world.run(&["call", "shell_set_env", r#"{"key":"BASH_ENV","value":"/workspace/x"}"#]).ends(3);
+    let ran = ran
+        .says("  touches: variable BASH_ENV\n")
+        .says("  the tool says: variable BASH_ENV: `/workspace/x` (every bash");
+    world.run(&["approvals", "allow", &ran.id("ask_")]).ends(0);
+    let ran = world.run(&["call", "shell_run", r#"{"command":"git status"}"#]).ends(3);
+    let ran = ran.says("  │ git status\n").says("  runs with: variable BASH_ENV: `/workspace/x`");
+    let shown = world.run(&["approvals", "show", &ran.id("ask_")]).ends(0).says("what            shell_run\n");
+    assert!(!shown.out.contains("times)") && !shown.out.contains("opaque"), "{}", shown.out);
 }

@@ -155,7 +155,7 @@ fn on_a_terminal_a_line_stands_between_the_half_answer_and_the_whole_one() {
 #[test]
 fn what_came_of_an_answer_that_is_not_asked_for_again_is_told_on_standard_error() {
     let told = |err: &str| {
-        let lines = "What came of it is neither on standard output nor in the log:\n  │ The first words";
+        let lines = "What came of it is neither on standard output nor in the log:\n│ The first words";
         assert!(err.contains(lines), "{err}");
     };
     // The provider says in the middle that the request is wrong: nobody tries again.

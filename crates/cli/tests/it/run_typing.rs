@@ -51,7 +51,7 @@ fn words_typed_across_the_moment_an_ask_appears_are_no_answer_and_reach_the_sess
     terminal.types("stop and t");
     terminal.until("> stop and t");
     // The question is on the screen, and the person goes on: every letter of it would be an answer.
-    terminal.until("would allow:");
+    terminal.until("asked because");
     for letter in "ap apart".chars() {
         terminal.types(&letter.to_string());
         std::thread::sleep(std::time::Duration::from_millis(60));

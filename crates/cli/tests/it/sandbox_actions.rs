@@ -93,7 +93,7 @@ fn check17_a_variable_of_a_call_reaches_the_command_and_its_value_no_event() {
     let call = action("run_shell", &json!({"command": test, "env": env}));
     let asked = world.run(&["call", "sandbox_execute", &call]).ends(3);
     let ask = asked.id("ask_");
-    let shown = world.run(&["approvals", "show", &ask]).ends(0).says("env:GREETING");
+    let shown = world.run(&["approvals", "show", &ask]).ends(0).says("variable GREETING");
     assert!(!shown.out.contains(VALUE), "{}", shown.out);
     world.run(&["approvals", "allow", &ask]).ends(0).says("same");
     let names = did(&world, "open_persistent_shell", &json!({"env": {"KEPT": VALUE}}));

@@ -293,7 +293,7 @@ pub fn until(out: &mut (impl std::io::Read + AsFd), text: &str) -> String {
 /// A command on a terminal: its process, what is typed and what is shown. `script` gives it the
 /// terminal; it is part of util-linux, which every Linux system has.
 pub fn on_terminal(world: &World, words: &str) -> (Child, ChildStdin, ChildStdout) {
-    on_terminal_of(world, 0, words)
+    in_shell(world, &format!("{} {words}", binary().display()))
 }
 
 /// The same on one of so many columns; 0 is one that does not know.
@@ -301,11 +301,12 @@ pub fn on_terminal_of(world: &World, columns: u16, words: &str) -> (Child, Child
     in_shell(world, &format!("stty cols {columns} && {} {words}", binary().display()))
 }
 
-/// A line of a shell on a terminal.
+/// A line of a shell on a terminal. It is wide, so that what is waited for stands in one row.
 pub fn in_shell(world: &World, line: &str) -> (Child, ChildStdin, ChildStdout) {
     let envs: Vec<_> = world.command(&[]).get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
     let mut command = Command::new("script");
-    command.args(["-qfec", line, "/dev/null"]).current_dir(&world.workspace).env_clear().envs(envs);
+    let line = format!("stty cols 400; {line}");
+    command.args(["-qfec", &line, "/dev/null"]).current_dir(&world.workspace).env_clear().envs(envs);
     command.env("PATH", "/usr/bin:/bin").env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("`script` (util-linux) runs");
     let (keys, out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
