@@ -19,7 +19,7 @@ use crate::exit::{ExitKind, failed, fault, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::signals::interruptible;
 use crate::world::{World, call_session, key, next_call_session, workspace};
-use crate::{ask_view, example_input, home_workspace, person};
+use crate::{ask_view, example_input, home_workspace, person, told_warnings};
 
 /// Who holds a session meanwhile, for whoever comes across it.
 const CALLED: &str = "portcullis call";
@@ -308,7 +308,7 @@ pub async fn show(
         term.document(&document)?;
         return Ok(ExitKind::of(observed));
     }
-    render::observation(term, observed)?;
+    render::observation(term, observed, &told_warnings::before(world, session, observed).await)?;
     for rule in runtime.gate().rules_against(session, observed) {
         term.note(&format!("  {}", render::exact(&rule, 4_096)));
     }

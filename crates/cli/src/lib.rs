@@ -70,6 +70,7 @@ mod status;
 mod telemetry;
 mod terminal;
 mod thinker;
+mod told_warnings;
 mod tools;
 mod trace;
 mod tree;

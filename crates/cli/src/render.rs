@@ -351,8 +351,9 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     text
 }
 
-/// What a call gave: its content for a person on standard output, the rest on standard error.
-pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
+/// What a call gave: its content for a person on standard output, the rest on standard error. `told` are warnings
+/// that are not told at length again.
+pub fn observation(term: &Term, observed: &Observed, told: &[String]) -> io::Result<()> {
     let content = content(observed);
     if !content.is_empty() {
         term.print_of_others(&content)?;
@@ -374,8 +375,12 @@ pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
             term.note(&format!("  {}: {} ({})", safe(path), safe(&error.message), safe(&error.rule)));
         }
     }
-    for warning in warnings(observed) {
-        term.insist(&warning);
+    for text in unsaid_warnings(observed) {
+        // Of a failure it may be the cause.
+        match observed.ok && told.contains(text) {
+            true => term.insist(&styled(YELLOW, &format!("warning as before: {}", safe_line(text, TOLD_CHARS)))),
+            false => term.insist(&warning(text)),
+        }
     }
     if let Some(hint) = hints::of_warnings(observed, || Launcher::this_program().posture().level) {
         term.note(&format!("  {hint}"));
@@ -394,6 +399,9 @@ fn unsaid_warnings(observed: &Observed) -> impl Iterator<Item = &String> {
 
 /// Characters of a warning: what to do about it stands at its end.
 const WARNING_CHARS: usize = 2_000;
+
+/// The same of one that was told before: it fits a row.
+const TOLD_CHARS: usize = 56;
 
 /// One warning on a line of its own.
 pub fn warning(text: &str) -> String {

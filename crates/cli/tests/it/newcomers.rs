@@ -193,3 +193,14 @@ fn the_ask_of_a_variable_shows_its_value_and_calls_it_one() {
     let shown = world.run(&["approvals", "show", &ran.id("ask_")]).ends(0).says("what            shell_run\n");
     assert!(!shown.out.contains("times)") && !shown.out.contains("opaque"), "{}", shown.out);
 }
+
+#[test]
+fn a_warning_is_told_at_length_once() {
+    let world = World::with_file(".env", "TOKEN=abc\n");
+    let call = || world.run(&["call", "shell_run", r#"{"command":"true"}"#, "--approvals", "allow"]).ends(0);
+    let first = call();
+    let long = "`read` asks before it shows one";
+    assert!(first.err.contains(long) || first.err.contains("only level `full` keeps them"), "{}", first.err);
+    let second = call().warns("warning as before: ");
+    assert!(!second.err.contains(long), "{}", second.err);
+}

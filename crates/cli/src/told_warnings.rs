@@ -1,0 +1,22 @@
+//! Warnings that a person was told already. A project with a `.env` would print the same three rows below each call.
+
+use portcullis_base::SessionId;
+use portcullis_event::{Body, Observed};
+use portcullis_store::Log as _;
+
+use crate::world::{PAGE, World, key};
+
+/// What a warning says that is about the workspace and not about what its command did, so that it need not be said again.
+const OF_THE_WORKSPACE: &str = "shown empty to commands";
+
+/// What the call before this one warned of that is still so.
+pub async fn before(world: &World, session: SessionId, observed: &Observed) -> Vec<String> {
+    // A log that cannot be read is told by whoever needs it.
+    let last = world.store.head(key(session)).await.ok().flatten().map_or(0, |head| head.last_seq);
+    let newest = world.store.read(key(session), last.saturating_sub(PAGE as u64), PAGE).await.unwrap_or_default();
+    let before = newest.iter().rev().find_map(|event| match event.body() {
+        Body::Observed(before) if before.intent_id != observed.intent_id => Some(before.warnings),
+        _ => None,
+    });
+    before.into_iter().flatten().filter(|text| text.contains(OF_THE_WORKSPACE)).collect()
+}
