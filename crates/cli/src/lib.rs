@@ -64,6 +64,7 @@ mod run;
 mod search;
 mod sessions;
 mod shell_view;
+mod short_ids;
 mod signals;
 mod spinner;
 mod status;
@@ -86,6 +87,7 @@ mod world;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::ErrorKind;
 
 use args::{Cli, Command};
 use exit::ExitKind;
@@ -97,7 +99,17 @@ pub fn run_program() -> ExitCode {
     // First of all: if this start is a launcher, it never returns.
     portcullis::hand::init();
     exit::plain_panics();
-    let cli = Cli::try_parse().unwrap_or_else(|error| exit::misused(&error));
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        // An id may be given by its beginning.
+        Err(error) if error.kind() == ErrorKind::ValueValidation => match short_ids::completed(&words, &error) {
+            Ok(Some(cli)) => cli,
+            Ok(None) => exit::misused(&error),
+            Err(error) => return exit::report(&Term::of_words(&words), Err(error)),
+        },
+        Err(error) => exit::misused(&error),
+    };
     let term = Term::new(&cli.globals);
     let listening = match telemetry::start(&cli.globals) {
         Ok(listening) => listening,

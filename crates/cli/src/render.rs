@@ -4,6 +4,7 @@
 //! person sees it. `--json` is for programs and carries it as it is.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
@@ -48,6 +49,11 @@ impl Term {
             Color::Never => ColorChoice::Never,
         };
         Self { json: globals.json, quiet: globals.quiet, color }
+    }
+
+    /// For a command line that is not understood.
+    pub fn of_words(words: &[OsString]) -> Self {
+        Self { json: words.iter().any(|word| word == "--json"), quiet: false, color: ColorChoice::Auto }
     }
 
     /// Whether a person sits at both ends.

@@ -18,6 +18,7 @@ use crate::events::Cursor;
 use crate::exit::{ExitKind, failed};
 use crate::progress::Bar;
 use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
+use crate::run::session::name;
 use crate::run::words;
 use crate::status::head_reads_as;
 use crate::world::{PAGE, World, key};
@@ -100,7 +101,8 @@ fn row_of(summary: &SessionSummary) -> Value {
 }
 
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
-    let (mut all, lost) = match World::look(Settings::load(globals)?)? {
+    let world = World::look(Settings::load(globals)?)?;
+    let (mut all, lost) = match &world {
         // One more, which tells that there are more.
         Some(world) => (world.store.sessions(LOCAL_TENANT, LISTED + 1).await?, !world.store.lost().is_empty()),
         None => (Vec::new(), false),
@@ -115,6 +117,11 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
         let none = "no sessions yet; `portcullis call` makes one";
         term.note(if lost { "no sessions are left in this store" } else { none });
         return Ok(());
+    }
+    for SessionSummary { session_id, row, .. } in &mut all {
+        if let Some(world) = &world {
+            row.title = name(world, *session_id, row.title.as_deref()).await;
+        }
     }
     // Most people queue none; then there is nothing to show.
     let wakes = all.iter().any(|summary| summary.head.wake.is_some());

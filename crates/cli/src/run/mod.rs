@@ -7,7 +7,7 @@ pub mod drive;
 mod live;
 pub mod model;
 pub mod screen;
-mod session;
+pub mod session;
 mod talk;
 pub mod typed;
 mod undo;
@@ -57,7 +57,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     call::warn_of_trust(&settings, &folder, term)?;
     let model = model::choose(&settings, args.strict_script, term).await?;
     let world = World::open(settings, term)?;
-    let named = prompt.as_deref().unwrap_or("conversation");
+    let named = prompt.as_deref().unwrap_or(session::UNNAMED);
     let (runtime, session) = session::open(&world, args, globals, (&folder, named), term).await?;
     let before = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
     let work =

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use portcullis::{Runtime, SessionId};
-use portcullis_event::{LOCAL_TENANT, SessionStatus};
+use portcullis_event::facts::text_of;
+use portcullis_event::{Body, LOCAL_TENANT, SessionStatus};
+use portcullis_secret::Redactor;
 use portcullis_store::{Log as _, SessionSummary};
 
 use super::title;
@@ -12,9 +14,29 @@ use crate::call;
 use crate::custom_tools;
 use crate::exit::failed;
 use crate::render::{DIM, Term, exact, safe_line, styled};
-use crate::world::{World, call_session, next_call_session};
+use crate::world::{World, call_session, key, next_call_session};
 
 const CALLED: &str = "portcullis run";
+/// The name of a conversation in which nothing was said yet.
+pub const UNNAMED: &str = "conversation";
+/// Events of a conversation that are looked through for its first message.
+const FIRST_EVENTS: usize = 20;
+
+/// What a session is called: a conversation has its first message for a name, without keys.
+pub async fn name(world: &World, session: SessionId, title: Option<&str>) -> Option<String> {
+    let title = title?;
+    if title != UNNAMED {
+        return Some(title.to_owned());
+    }
+    // A log that cannot be read is told by whoever needs it.
+    let begun = world.store.read(key(session), 0, FIRST_EVENTS).await.unwrap_or_default();
+    let first = begun.iter().find_map(|event| match event.body() {
+        Body::UserMessage(message) => Some(text_of(&message.content)),
+        _ => None,
+    });
+    let masked = first.map(|text| super::title(&Redactor::none().and_keys().redact_text(&text)));
+    Some(masked.unwrap_or_else(|| title.to_owned()))
+}
 
 /// How many sessions are looked through at first for the newest of a workspace.
 const LOOKED_AT: usize = 1_000;
@@ -78,7 +100,8 @@ async fn newest(world: &World, folder: &Path) -> Result<(SessionId, String), any
                     exact(&made_in, 4_096)
                 )));
             }
-            Ok((summary.session_id, created.name.unwrap_or_default()))
+            let name = name(world, summary.session_id, created.name.as_deref()).await;
+            Ok((summary.session_id, name.unwrap_or_default()))
         }
         None => Err(failed(format!("no session of {here} to go on with; leave --continue out to begin one"))),
     }

@@ -144,6 +144,47 @@ fn doctor_says_that_others_can_write_the_configuration_and_that_the_mark_is_miss
 }
 
 #[test]
+fn the_beginning_of_an_id_is_enough_where_it_fits_no_other() {
+    let world = World::new();
+    let ask = world.run(&["call", "write", WRITE]).ends(3).id("ask_");
+    let session = world.run(&["sessions", "list"]).ends(0).id("sesn_");
+    world.run(&["approvals", "show", &ask[..12]]).ends(0).says(&ask);
+    world.run(&["sessions", "show", &session[..12]]).ends(0).says(&session);
+    world.run(&["call", "read", WRITE, &format!("--session={}", &session[..12])]).warns(&session);
+    world.run(&["approvals", "show", "ask_zzz"]).ends(2).one_error_line().warns("no id begins with ask_zzz");
+    let other = world.run(&["call", "write", WRITE]).ends(3).id("ask_");
+    let shared = ask.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let ran = world.run(&["approvals", "allow", &ask[..shared]]).ends(2).one_error_line();
+    ran.warns("2 ids begin with").warns(&ask).warns(&other);
+    let ran = world.run(&["approvals", "show", &ask[..shared], "--json"]).ends(2);
+    assert_eq!(ran.json()["error"]["exit"], 2);
+    world.run(&["approvals", "allow", &ask[..=shared]]).ends(0);
+    // Words that look like the beginning of an id are words.
+    world.run(&["sessions", "send", &session[..12], &session[..9]]).ends(0);
+    world.run(&["sessions", "events", &session]).ends(0).says(&format!("{}\n", &session[..9]));
+    // What is no id is told as before.
+    world.run(&["approvals", "show", "nonsense"]).ends(2).warns("nonsense");
+}
+
+#[test]
+fn a_conversation_has_its_first_message_for_a_name_without_its_keys() {
+    let world = World::new();
+    let script = "[[turn]]\ntext = \"Hello.\"\n[[turn]]\ntext = \"Again.\"\n";
+    let words = format!("run --model {}", crate::run_talk::model(&world, script));
+    let (mut child, keys, out) = common::on_terminal(&world, &words);
+    let mut terminal = crate::run_talk::Terminal { keys, out, shown: String::new() };
+    terminal.says("mend it with AKIA2QWERTYUIOPASDFG please");
+    terminal.until("Hello.");
+    terminal.says("something else");
+    terminal.until("Again.");
+    terminal.says("/quit");
+    child.wait().expect("ends");
+    let listed = world.run(&["sessions", "list"]).ends(0).says("mend it with").out;
+    assert!(!listed.contains("AKIA2") && !listed.contains("conversation"), "{listed}");
+    assert_eq!(world.run(&["sessions", "list", "--json"]).ends(0).json()["sessions"][0]["title"], "conversation");
+}
+
+#[test]
 fn the_reason_of_an_ask_names_every_part_that_asked() {
     let explained = |line: &str| {
         let input = serde_json::json!({ "command": line }).to_string();
@@ -153,31 +194,6 @@ fn the_reason_of_an_ask_names_every_part_that_asked() {
     let long = explained("cat a > b; sh build.sh; rm -rf \"$d\"");
     assert!(long.contains(r#"["sh","build.sh"]"#) && long.contains(r#"["rm","#), "{long}");
     assert!(explained("touch a").lines().next().is_some_and(|line| line.ends_with(r#"on ["touch","a"]"#)));
-}
-
-#[test]
-fn what_goes_on_after_a_wrong_model_does_not_name_it_again() {
-    let world = World::new();
-    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
-    let url = format!("http://{}", server.local_addr().expect("known"));
-    let answers = std::thread::spawn(move || {
-        for stream in server.incoming().flatten().take(2) {
-            use std::io::{Read as _, Write as _};
-            let mut stream = stream;
-            let mut asked = [0; 65_536];
-            let _ = stream.read(&mut asked);
-            let body = r#"{"error":{"message":"no such model","type":"not_found_error"}}"#;
-            let _ = write!(
-                stream,
-                "HTTP/1.1 404 Not Found\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-                body.len()
-            );
-        }
-    });
-    let ran = world.run(&["run", "go", "--model", "openai-chat/nonesuch", "--base-url", &url]).ends(1);
-    let hint = ran.err.lines().find(|line| line.contains("go on with:")).expect("a hint").to_owned();
-    assert!(hint.contains(" --model PROVIDER/MODEL ") && !hint.contains("nonesuch"), "{hint}");
-    drop(answers);
 }
 
 #[test]
@@ -203,4 +219,29 @@ fn a_warning_is_told_at_length_once() {
     assert!(first.err.contains(long) || first.err.contains("only level `full` keeps them"), "{}", first.err);
     let second = call().warns("warning as before: ");
     assert!(!second.err.contains(long), "{}", second.err);
+}
+
+#[test]
+fn what_goes_on_after_a_wrong_model_does_not_name_it_again() {
+    let world = World::new();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+    let url = format!("http://{}", server.local_addr().expect("known"));
+    let answers = std::thread::spawn(move || {
+        for stream in server.incoming().flatten().take(2) {
+            use std::io::{Read as _, Write as _};
+            let mut stream = stream;
+            let mut asked = [0; 65_536];
+            let _ = stream.read(&mut asked);
+            let body = r#"{"error":{"message":"no such model","type":"not_found_error"}}"#;
+            let _ = write!(
+                stream,
+                "HTTP/1.1 404 Not Found\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    let ran = world.run(&["run", "go", "--model", "openai-chat/nonesuch", "--base-url", &url]).ends(1);
+    let hint = ran.err.lines().find(|line| line.contains("go on with:")).expect("a hint").to_owned();
+    assert!(hint.contains(" --model PROVIDER/MODEL ") && !hint.contains("nonesuch"), "{hint}");
+    drop(answers);
 }
