@@ -6,7 +6,10 @@ use portcullis_store::Log as _;
 
 use crate::world::{PAGE, World, key};
 
-/// What the call before this one warned of.
+/// What a warning says that is about the workspace and not about what its command did, so that it need not be said again.
+const OF_THE_WORKSPACE: &str = "shown empty to commands";
+
+/// What the call before this one warned of that is still so.
 pub async fn before(world: &World, session: SessionId, observed: &Observed) -> Vec<String> {
     // A log that cannot be read is told by whoever needs it.
     let last = world.store.head(key(session)).await.ok().flatten().map_or(0, |head| head.last_seq);
@@ -15,5 +18,5 @@ pub async fn before(world: &World, session: SessionId, observed: &Observed) -> V
         Body::Observed(before) if before.intent_id != observed.intent_id => Some(before.warnings),
         _ => None,
     });
-    before.unwrap_or_default()
+    before.into_iter().flatten().filter(|text| text.contains(OF_THE_WORKSPACE)).collect()
 }

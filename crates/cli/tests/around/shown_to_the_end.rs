@@ -201,7 +201,7 @@ fn run_offers_no_allow_before_the_last_page() {
 }
 
 /// The end of the line of choices.
-const CHOICES: &str = "Enter confirms)";
+const CHOICES: &str = "confirms)";
 
 /// What a terminal shows of this, without what only colours it.
 fn plain(shown: &str) -> String {

@@ -127,16 +127,17 @@ fn attempts() -> String {
 fn check34_commands_see_secrets_empty_and_cannot_move_change_or_link_them() {
     for who in EVERYBODY {
         let arena = arena_with_secrets(who);
-        let ran = sh(&arena, &attempts()).ends(0);
+        // It is told which.
+        let told = "files that may hold secrets are shown empty to commands";
+        let ran = sh(&arena, &attempts()).ends(0).warns(told).warns("/workspace/.aws/credentials");
         unseen(&ran);
         let ran = sh(&arena, "cat .env tls/server.key && test ! -s gha-creds-1.json && ls .ssh | wc -l").ends(0);
         unseen(&ran);
         for name in NAMES {
             assert!(arena.read(&format!("work/{name}")).contains(CANARY), "{who:?} {name}");
         }
-        // It is told which.
-        let told = sh(&arena, "true").ends(0);
-        told.warns("files that may hold secrets are shown empty to commands").warns("/workspace/.aws/credentials");
+        // The same again fits a row.
+        sh(&arena, "true").ends(0).warns("warning as before: ");
         // Looking alone does not open them either.
         for line in ["cat .password", "cat gha-creds-1.json", "grep -r CANARY .", "cat .npmrc", "head tls/server.pem"] {
             unseen(&call(&arena, "bash", &json!({ "command": line })));
