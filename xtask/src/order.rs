@@ -126,9 +126,9 @@ mod tests {
                 Some("`portcullis-event` (line 3) depends on `portcullis-contract` (line 3)"),
             ),
             (
-                "leaves on each other",
+                "ways in on each other",
                 &[("portcullis-mcp", &[]), ("portcullis-server", &[("portcullis-mcp", None)])],
-                Some("`portcullis-server` (line 8) depends on `portcullis-mcp` (line 8)"),
+                Some("`portcullis-server` (line 11) depends on `portcullis-mcp` (line 11)"),
             ),
             (
                 "dev-dependencies are exempt",

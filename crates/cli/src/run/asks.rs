@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use portcullis::{AskAnswer, Reply};
 use portcullis_config::ApprovalMode;
+use portcullis_event::AskState;
 use portcullis_event::facts::BY_FLAG;
 use portcullis_pipeline::folded;
 use portcullis_store::{Log as _, Notices as _};
@@ -62,9 +63,11 @@ pub fn settled(ask: &Ask) -> String {
 /// What is said where somebody else interrupted the session.
 pub const STOPPED: &str = "the session was interrupted elsewhere: the ask takes no answer any more";
 
-/// Whether somebody interrupted the session of an ask, and no wake has settled that yet.
+/// Whether the session of an ask was interrupted, and no wake has settled that yet. The process that interrupted it may have
+/// withdrawn the ask already.
 pub async fn is_stopped(world: &World, ask: &Ask) -> anyhow::Result<bool> {
-    Ok(ask.is_pending() && folded(&*world.store, key(ask.row.session_id)).await?.inbox.interrupted())
+    let unanswered = ask.is_pending() || ask.row.state == AskState::Superseded;
+    Ok(unanswered && folded(&*world.store, key(ask.row.session_id)).await?.inbox.interrupted())
 }
 
 const HEARD: &str =
@@ -122,15 +125,15 @@ impl<'a> AskPrompt<'a> {
                     if self.because {
                         continue;
                     }
-                    if !now.is_pending() {
-                        self.screen.line(&settled(&now));
-                        return Ok(PromptEnd::Settled);
-                    }
                     // Only what is new in this session can have stopped it.
                     let head = self.world.store.head(key(now.row.session_id)).await?.map(|head| head.last_seq);
                     if std::mem::replace(&mut self.looked, head) != head && is_stopped(self.world, &now).await? {
                         self.screen.line(STOPPED);
                         return Ok(PromptEnd::Stopped);
+                    }
+                    if !now.is_pending() {
+                        self.screen.line(&settled(&now));
+                        return Ok(PromptEnd::Settled);
                     }
                 }
             }

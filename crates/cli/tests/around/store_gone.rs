@@ -5,6 +5,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
+use rustix::fs::RenameFlags;
+use rustix::process::{Pid, Signal};
+
 use crate::common::{self, Ran, World, comes};
 
 /// Commands of a run; the attack comes while the second one runs.
@@ -73,8 +76,12 @@ const ATTACKS: [Attack; 12] = [
         fs::create_dir(&w.home).expect("made");
     }),
     ("another store is in its place", "portcullis.db was replaced", |w| {
-        fs::rename(&w.home, w.home.with_extension("old")).expect("renamed");
-        w.run(&["call", "bash", r#"{"command":"true"}"#, "--approvals", "allow"]).ends(0);
+        // Made elsewhere and exchanged in one step: what is attacked may look at any moment.
+        let other = w.home.with_extension("other");
+        let call = ["call", "bash", r#"{"command":"true"}"#, "--approvals", "allow"];
+        Ran::from(w.command(&call).env("PORTCULLIS_HOME", &other).output().expect("it runs")).ends(0);
+        let here = rustix::fs::CWD;
+        rustix::fs::renameat_with(here, &other, here, &w.home, RenameFlags::EXCHANGE).expect("exchanged");
     }),
     ("everything in the folder is removed", "portcullis.db was removed", |w| {
         for entry in fs::read_dir(&w.home).expect("a folder") {
@@ -91,8 +98,9 @@ const ATTACKS: [Attack; 12] = [
     ("the shared memory alone is removed", "portcullis.db-shm was removed", |w| remove(w, &["-shm"])),
     ("the database is replaced by its copy", "portcullis.db was replaced", |w| replace(&w.database())),
     ("the write-ahead log is replaced by an empty one", "portcullis.db-wal was replaced", |w| {
-        remove(w, &["-wal"]);
-        fs::write(side(w, "-wal"), "").expect("written");
+        let empty = side(w, "-empty");
+        fs::write(&empty, "").expect("written");
+        fs::rename(empty, side(w, "-wal")).expect("replaced");
     }),
 ];
 
@@ -149,7 +157,7 @@ fn a_worker_whose_store_is_taken_away_ends_with_5_and_runs_nothing_more() {
 
 #[test]
 fn a_run_whose_record_is_lost_while_the_model_answers_ends_with_5() {
-    let text = "one two three four five six seven eight nine ten ".repeat(3);
+    let text = "one two three four five six seven eight nine ten ".repeat(12);
     let text = format!("[[turn]]\ntext = \"{text}\"\n[defaults]\nstream_delay_ms = 40\n");
     let answered = |attack: fn(&World)| {
         let world = World::new();
@@ -157,7 +165,11 @@ fn a_run_whose_record_is_lost_while_the_model_answers_ends_with_5() {
         let mut child = world.command(&["run", "go", "--model", &model]).spawn().expect("starts");
         let mut out = child.stdout.take().expect("piped");
         common::until(&mut out, "one two");
+        // The answer stands still meanwhile, however long the attack takes.
+        let process = Pid::from_child(&child);
+        rustix::process::kill_process(process, Signal::STOP).expect("stopped");
         attack(&world);
+        rustix::process::kill_process(process, Signal::CONT).expect("goes on");
         let mut rest = String::new();
         out.read_to_string(&mut rest).expect("read");
         Ran::from(child.wait_with_output().expect("ends"))

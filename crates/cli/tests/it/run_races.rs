@@ -89,7 +89,7 @@ fn h26_a_run_at_its_ask_hears_that_somebody_interrupted_the_session() {
     world.run(&["sessions", "interrupt", &session]).ends(0);
     terminal.until("interrupted elsewhere");
     leave(child, terminal);
-    world.run(&["approvals", "allow", &ask]).ends(1).warns("superseded");
+    world.run(&["approvals", "allow", &ask]).ends(1).warns("was withdrawn");
     assert!(!world.workspace.join("made").exists());
 }
 
