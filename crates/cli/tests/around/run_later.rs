@@ -220,6 +220,8 @@ text = "done"
         command.args(["-qfec", &line, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::piped());
         let mut child = command.spawn().expect("`script` (util-linux) runs");
         let (mut keys, mut out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        // What is typed before a terminal is read key by key may be lost.
+        until(&mut out, "> ");
         keys.write_all(b"go\r").expect("typed");
         until(&mut out, "finished");
         comes("the process that outlived its command has made its files", || arena.exists("work/made"));
