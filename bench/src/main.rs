@@ -8,6 +8,7 @@ mod fold;
 mod gate;
 mod grep;
 mod hand;
+mod lists;
 mod loopback;
 mod memory;
 mod policy;
@@ -54,6 +55,7 @@ fn main() -> Result<()> {
     run("recovery", &|| task(Box::pin(recovery::run())))?;
     run("policy", &|| task(Box::pin(policy::run())))?;
     run("search", &|| task(Box::pin(search::run())))?;
+    run("lists", &|| task(Box::pin(lists::run())))?;
     run("hand", &|| task(Box::pin(hand::run())))?;
     run("shell", &|| task(Box::pin(shell::run())))?;
     run("waiting", &|| task(Box::pin(waiting::run())))?;
@@ -64,8 +66,8 @@ fn main() -> Result<()> {
     table::print(&rows);
     anyhow::ensure!(
         !rows.is_empty(),
-        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search hand shell waiting turns \
-         run startup simulation"
+        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search lists hand shell waiting \
+         turns run startup simulation"
     );
     // Printed, not judged: a busy machine must not fail a change.
     let missed = rows.iter().filter(|row| !row.reached).count();

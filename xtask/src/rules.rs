@@ -1,7 +1,7 @@
 //! The rules as data: what is allowed, what is not, and where the limits are.
 
-/// The line of each crate (folder name under `crates/`), as in the table of ARCHITECTURE.md: a crate may depend only on
-/// crates of strictly earlier lines.
+/// The line of each crate (folder name under `crates/`), as its paragraph in ARCHITECTURE.md says: a crate may depend only
+/// on crates of strictly earlier lines.
 pub const LINES: &[(&str, u8)] = &[
     ("base", 1),
     ("secret", 2),
@@ -89,7 +89,7 @@ pub const REGISTRY_HOSTS: &[&[&str]] = &[
 
 /// So many mutants are kept at most, one for each promise that matters: all of them must run within an hour. Each later
 /// issue may add ten.
-pub const MUTANTS: usize = 120;
+pub const MUTANTS: usize = 130;
 
 /// The only folder whose Rust files may hold unsafe code.
 pub const UNSAFE_FOLDER: &str = "crates/sandbox/";

@@ -3,35 +3,16 @@
 //! The list is data: a name, or the beginning of one (`GIT_CONFIG*`), and the reason in words for a person. A name that is
 //! missing here is a gap in what people are told, so a whole family is listed by its beginning wherever most of it counts.
 
+use crate::{ShellVariable, shell_variable};
+
 /// A name, or its beginning followed by `*`, and what the variable does.
 const TABLE: &[(&str, &str)] = &[
-    // Shells.
-    ("BASH_ENV", "every bash that is started runs this file first"),
-    ("ENV", "a shell that is started runs this file first"),
+    // Shells. Their own variables are in `shell_variables.rs`.
     ("BASH_FUNC_*", "it defines a function of the shell, which may stand in for any program"),
     ("BASH_*", "bash itself acts on it"),
     ("ZDOTDIR", "zsh runs the start-up files of this folder"),
     ("FPATH", "zsh loads functions from these folders"),
-    ("SHELLOPTS", "it switches options of every bash that is started"),
-    ("BASHOPTS", "it switches options of every bash that is started"),
-    ("POSIXLY_CORRECT", "it changes how shells and programs read their words"),
-    ("PROMPT_COMMAND", "bash runs it before each prompt"),
-    ("PS0", "bash expands it, and with it any command inside, before each command"),
-    ("PS1", "a shell expands it, and with it any command inside, before each prompt"),
-    ("PS2", "a shell expands it, and with it any command inside, before each prompt"),
-    ("PS3", "a shell expands it, and with it any command inside, before each prompt"),
-    ("PS4", "a shell expands it, and with it any command inside, in front of every traced line"),
-    ("IFS", "shells split words by it, so that a line may mean another one"),
-    ("CDPATH", "`cd` goes to folders below these"),
-    ("GLOBIGNORE", "shells leave these names out of patterns"),
-    ("EXECIGNORE", "bash passes over these programs"),
-    ("SHELL", "many programs run this as the shell"),
-    ("HISTFILE", "a shell writes this file"),
-    ("FCEDIT", "the shell runs it as an editor"),
-    ("INPUTRC", "line editors read key bindings from this file"),
     // Which program is found, and what is loaded into it.
-    ("PATH", "programs are looked for in these folders"),
-    ("HOME", "programs read their configuration from this folder, and many run what it names"),
     ("XDG_*", "programs read their configuration and data from these folders"),
     ("LD_*", "the dynamic linker loads these libraries into every program"),
     ("DYLD_*", "the dynamic linker loads these libraries into every program"),
@@ -373,7 +354,11 @@ pub fn loads_code(name: &str) -> Option<&'static str> {
         Some(beginning) => name.starts_with(beginning),
         None => name == pattern,
     };
-    TABLE.iter().find(|(pattern, _)| is(pattern)).map(|(_, reason)| *reason)
+    match shell_variable(name) {
+        Some(ShellVariable::Acts(reason)) => Some(reason),
+        Some(ShellVariable::Harmless(_)) => None,
+        None => TABLE.iter().find(|(pattern, _)| is(pattern)).map(|(_, reason)| *reason),
+    }
 }
 
 #[cfg(test)]
@@ -413,6 +398,10 @@ mod tests {
             "PROMPT_COMMAND",
             "PS4",
             "IFS",
+            "MAIL",
+            "MAILPATH",
+            "MAILCHECK",
+            "TEXTDOMAINDIR",
             "SHELL",
             "XDG_CONFIG_HOME",
             "GCONV_PATH",

@@ -1,27 +1,24 @@
 //! What a worker did, as a person and as a program reads it (agent-runtime 5.9). Everything in it is a fact of the log or of
 //! the head; `docs/run-json.md` names the fields.
 
-use std::collections::HashSet;
-
 use portcullis::SessionId;
 use portcullis::harness::{Activity, Skip, WakeEnd, WakeStop};
-use portcullis_base::{Clock as _, EventId, SystemClock, Timestamp};
-use portcullis_event::facts::text_of;
-use portcullis_event::fold::{Input, InputContent};
-use portcullis_event::{Body, Event, LOCAL_TENANT, State};
-use portcullis_store::{AskFilter, Head, HostLiveness, LeaseOwner, Liveness, LivenessOracle as _, Log as _};
+use portcullis_agent::status::Holder;
+use portcullis_agent::wake_facts::{WakeEvent, WakeFacts};
+use portcullis_base::{Clock as _, SystemClock, Timestamp};
+use portcullis_event::facts::WakeQueued;
+use portcullis_event::{LOCAL_TENANT, State};
+use portcullis_store::{AskFilter, Head, Log as _};
 use serde_json::{Value, json};
 
 use crate::ask_view;
 use crate::hints;
 use crate::render::{self, Term, safe_line};
 use crate::wake;
-use crate::world::{PAGE, World, key};
+use crate::world::{World, key};
 
 /// Characters of a text in a record (agent-runtime 5.4).
 const PREVIEW: usize = 240;
-/// Events of a wake in its record, newest last; their count is told beside them.
-const WAKE_EVENTS: usize = 200;
 
 /// A document about the store. Work goes on where nobody reads it.
 fn store_told(term: &Term, document: Value) {
@@ -217,89 +214,37 @@ fn activation_kind(head: &Head) -> Option<&'static str> {
 
 /// The lease of a session, if it has not run out and its holder is not known to be gone: whoever comes next would take it.
 pub fn lease(head: &Head) -> Option<Value> {
-    let (owner, until) = (head.lease_owner.as_ref()?, head.lease_until?);
-    let holds = until > SystemClock::new().now() && !is_gone(owner);
-    holds.then(|| json!({"owner": owner.to_string(), "until": until, "fence": head.fence}))
-}
-
-/// Whether the process that holds a session has surely ended, as the store asks before it gives the session to another.
-pub fn is_gone(owner: &LeaseOwner) -> bool {
-    HostLiveness::new().liveness(owner) == Liveness::Dead
+    match Holder::of(head, SystemClock::new().now())? {
+        Holder::Holds { owner, until } => {
+            Some(json!({"owner": owner.to_string(), "until": until, "fence": head.fence}))
+        }
+        Holder::Gone(_) | Holder::RanOut(_) => None,
+    }
 }
 
 /// What the log says of a wake that ended: what it took up, what it queued, which events it wrote.
 pub async fn facts(world: &World, session: SessionId, end: &WakeEnd) -> anyhow::Result<Value> {
-    let mut read = WakeReading { wanted: end.processed.iter().copied().collect(), ..WakeReading::default() };
-    let mut last = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
-    // Backwards: a wake is at the end of its log, however long that is.
-    while last > 0 && !(read.begun && read.wanted.is_empty()) {
-        let after = last.saturating_sub(PAGE as u64);
-        let page = world.store.read(key(session), after, usize::try_from(last - after).unwrap_or(PAGE)).await?;
-        page.iter().rev().for_each(|event| read.take(event, end));
-        last = after;
-    }
+    let facts = WakeFacts::read(&*world.store, key(session), end.wake_id, &end.processed).await?;
     let requeue = match &end.stop {
         WakeStop::Rescheduled(at) => json!({"reason": "queued_wake", "due_at": at}),
         WakeStop::Retrying { at, .. } => json!({"reason": "retry", "due_at": at}),
         _ => Value::Null,
     };
-    read.inputs.reverse();
-    read.wakes.reverse();
-    read.events.reverse();
+    let queued = |wake: &WakeQueued| {
+        json!({
+            "id": wake.queued_wake_id, "due_at": wake.due_at, "reason": preview(&wake.reason),
+            "note": wake.note.as_deref().map(preview), "priority": wake.priority,
+        })
+    };
+    let event = |event: &WakeEvent| json!({"seq": event.seq, "id": event.id, "type": event.kind.as_str()});
     Ok(json!({
-        "queued_wake_count": read.wakes.len(),
-        "queued_wake_summaries": read.wakes,
+        "queued_wake_count": facts.queued.len(),
+        "queued_wake_summaries": facts.queued.iter().map(queued).collect::<Vec<_>>(),
         "requeue": requeue,
-        "consumed_inputs": read.inputs,
-        "wake_event_count": read.count,
-        "wake_events": read.events,
+        "consumed_inputs": facts.inputs.iter().map(|said| preview(said)).collect::<Vec<_>>(),
+        "wake_event_count": facts.count,
+        "wake_events": facts.events.iter().map(event).collect::<Vec<_>>(),
     }))
-}
-
-/// What was read so far, newest first.
-#[derive(Default)]
-struct WakeReading {
-    wanted: HashSet<EventId>,
-    /// The beginning of the wake was met.
-    begun: bool,
-    inputs: Vec<String>,
-    wakes: Vec<Value>,
-    events: Vec<Value>,
-    count: usize,
-}
-
-impl WakeReading {
-    fn take(&mut self, event: &Event, end: &WakeEnd) {
-        let of_wake = event.wake_id == Some(end.wake_id);
-        if of_wake {
-            self.count += 1;
-            if self.events.len() < WAKE_EVENTS {
-                self.events.push(json!({"seq": event.seq, "id": event.id, "type": event.kind.as_str()}));
-            }
-        }
-        let consumed = self.wanted.remove(&event.id);
-        if !of_wake && !consumed {
-            return;
-        }
-        let body = event.body();
-        match &body {
-            Body::SpanStarted(span) if span.span_id == end.wake_id => self.begun = true,
-            Body::WakeQueued(wake) if of_wake => self.wakes.push(json!({
-                "id": wake.queued_wake_id, "due_at": wake.due_at, "reason": preview(&wake.reason),
-                "note": wake.note.as_deref().map(preview), "priority": wake.priority,
-            })),
-            _ => {}
-        }
-        if consumed {
-            let said = Input::of(event, &body).map(|input| match input.said {
-                InputContent::Message { content }
-                | InputContent::System { content }
-                | InputContent::CustomResult { content, .. } => text_of(&content),
-                InputContent::Interrupt { note } => format!("interrupt {}", note.unwrap_or_default()),
-            });
-            self.inputs.push(preview(&said.unwrap_or_else(|| event.kind.as_str().to_owned())));
-        }
-    }
 }
 
 /// The beginning of a text, on one line.

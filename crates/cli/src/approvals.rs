@@ -17,8 +17,11 @@ use crate::ask_view::{self, WholeAsk};
 use crate::exit::{ExitKind, failed};
 use crate::hints;
 use crate::render::{self, Term};
-use crate::world::{World, is_there, key};
-use crate::{activity, call, person, watch};
+use crate::world::{Role, World, is_there, key};
+use crate::{activity, call, followed, person, watch};
+
+/// Who holds a session meanwhile, for others who come across it.
+pub const ROLE: Role = Role::brief("portcullis approvals");
 
 pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     match what {
@@ -41,7 +44,7 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
                 return Ok(ExitKind::Interrupted);
             }
             let expires_at = expires.map(|span| SystemClock::new().now().plus(span));
-            settle(&world, &ask.row, AskAnswer { expires_at, ..person::answer(reply, "cli", None) }, term).await
+            answer_and_run(&world, &ask.row, AskAnswer { expires_at, ..person::answer(reply, "cli", None) }, term).await
         }
         Approvals::Deny { ask, feedback, stop } => {
             let world = World::existing(globals)?;
@@ -51,7 +54,7 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
                 (false, Some(_)) => Reply::DenyWithFeedback,
                 (false, None) => Reply::Deny,
             };
-            settle(&world, &ask.row, person::answer(reply, "cli", feedback), term).await
+            answer_and_run(&world, &ask.row, person::answer(reply, "cli", feedback), term).await
         }
     }
 }
@@ -67,19 +70,25 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     } else if asks.is_empty() {
         term.note("nothing waits for an answer");
     } else {
+        // A narrow terminal has no room for two ids in a row: `approvals show` names the session.
+        let narrow = term.columns().is_some_and(|columns| columns < WIDE);
         let line = |ask: &Ask| {
             let row = &ask.row;
-            vec![
-                row.ask_id.to_string(),
-                ask_view::tool(row),
-                in_a_cell(&ask_view::touches(row)),
-                ask_view::folder(ask),
-                ask_view::session(row),
-                ask_view::expiry(row.expires_at),
-            ]
+            let mut line = vec![row.ask_id.to_string(), ask_view::tool(row), in_a_cell(&ask_view::touches(row))];
+            let expiry = ask_view::expiry(row.expires_at);
+            match (narrow, expiry.split_once(" (")) {
+                (true, Some((left, _))) => line.extend([ask_view::folder(ask), left.to_owned()]),
+                (true, None) => line.extend([ask_view::folder(ask), expiry]),
+                (false, _) => line.extend([ask_view::folder(ask), ask_view::session(row), expiry]),
+            }
+            line
         };
-        let header = ["ASK", "TOOL", "TOUCHES", "WORKSPACE", "SESSION", "EXPIRES"];
-        term.print(&render::table(&header, asks.iter().map(line).collect()))?;
+        let header: &[&str] = match narrow {
+            true => &["ASK", "TOOL", "TOUCHES", "WORKSPACE", "EXPIRES"],
+            false => &["ASK", "TOOL", "TOUCHES", "WORKSPACE", "SESSION", "EXPIRES"],
+        };
+        let whole: &[usize] = if narrow { &[0] } else { &[0, 4] };
+        term.print(&render::table_within(term.columns(), whole, header, asks.iter().map(line).collect()))?;
         for row in asks.iter().map(|ask| &ask.row) {
             let touches = ask_view::touches(row);
             if in_a_cell(&touches) != touches {
@@ -90,7 +99,10 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     Ok(ExitKind::Done)
 }
 
-/// What has its place in a table. The whole of what has not stands below it.
+/// From this width on a list has room for every column.
+const WIDE: usize = 120;
+
+/// The text as a cell of the table shows it. A text that is too long is cut there and shown whole below the table.
 fn in_a_cell(touches: &str) -> String {
     const CELL: usize = 160;
     match touches.char_indices().nth(CELL) {
@@ -118,15 +130,15 @@ async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<ExitKind
     }
 }
 
-/// Records an answer and sees the call through.
-pub async fn settle(world: &World, row: &AskRow, answer: AskAnswer, term: &Term) -> anyhow::Result<ExitKind> {
+/// Records an answer and runs the call, or waits for the process that runs it.
+pub async fn answer_and_run(world: &World, row: &AskRow, answer: AskAnswer, term: &Term) -> anyhow::Result<ExitKind> {
     let ask = row.ask_id;
     let reply = answer.reply.clone();
     let refusal = !reply.allows();
     // Before the reply: an allow that cannot run here must not be spent.
-    let runtime = match world.runtime_for(row, "portcullis approvals").await {
+    let runtime = match world.runtime_for(row, ROLE).await {
         // A no needs nothing of a folder that is gone.
-        Err(_) if refusal => world.appending(row.session_id, "portcullis approvals").await?,
+        Err(_) if refusal => world.appending(row.session_id, ROLE).await?,
         runtime => runtime?,
     };
     if !refusal && row.state == AskState::Pending {
@@ -153,28 +165,29 @@ pub async fn settle(world: &World, row: &AskRow, answer: AskAnswer, term: &Term)
     }
     let (observed, interrupted) = call::see_through(world, &runtime, row, term).await?;
     let shown = call::show_settled((world, &runtime), row.session_id, &observed, &reply, term).await?;
-    call::let_go(&runtime, term).await;
-    unheard(world, row, term).await?;
+    call::shutdown_and_report(&runtime, term).await;
+    hint_to_wake(world, row, term).await?;
     let ended = shown.or_interrupted(interrupted);
     // A refusal that was recorded is what was asked for.
     Ok(if refusal && ended == ExitKind::Denied { ExitKind::Done } else { ended })
 }
 
-/// Says who goes on with a session in which a model works, where nobody does so by himself.
-async fn unheard(world: &World, row: &AskRow, term: &Term) -> anyhow::Result<()> {
+/// Names the command that wakes the session, if a model works in it and no process is about to tell it of the answer.
+async fn hint_to_wake(world: &World, row: &AskRow, term: &Term) -> anyhow::Result<()> {
     let session = row.session_id;
     let head = world.store.head(key(session)).await?;
-    let is_held = head.is_none_or(|head| activity::lease(&head).is_some());
+    let is_held = head.is_none_or(|head| activity::lease(&head).is_some())
+        || followed::is_followed(&world.settings.home, session);
     let waits = folded(&*world.store, key(session)).await?;
-    let unheard = waits.progress.last_wake.is_some() && waits.asks.pending().next().is_none();
-    if unheard && !is_held && !term.json {
-        let next = world.command(&format!("sessions wake {session}"));
-        term.note(&format!("the model has yet to hear of it: {next}, or a running `portcullis worker`"));
+    let model_must_hear = waits.progress.last_wake.is_some() && waits.asks.pending().next().is_none();
+    if model_must_hear && !is_held && !term.json {
+        let next = world.command(&format!("run --session {session}"));
+        term.note(&format!("the model has yet to hear of it; unless a `portcullis worker` runs, go on with: {next}"));
     }
     Ok(())
 }
 
-/// An ask that an interrupt withdrew, or whoever made its call. If nobody has closed it yet, that is done now.
+/// An ask that an interrupt or its caller withdrew. If it is still open, this closes it.
 async fn withdrawn(world: &World, runtime: &Runtime, row: &AskRow) -> anyhow::Result<ExitKind> {
     if row.state == AskState::Pending {
         match runtime.withdraw_asks(row.session_id).await {
@@ -190,8 +203,8 @@ async fn withdrawn(world: &World, runtime: &Runtime, row: &AskRow) -> anyhow::Re
     )))
 }
 
-/// An ask that was answered before. If whoever allowed it died before the call ran, another allow runs
-/// it now. A no that comes too late runs nothing: whoever typed it wants the call not to happen.
+/// An ask that was answered before. If the process that allowed it died before the call ran, another allow runs it now. A
+/// no that comes too late runs nothing: the person who typed it wants the call not to happen.
 async fn left_over(
     world: &World,
     runtime: &Runtime,
@@ -238,13 +251,14 @@ async fn left_over(
     }
 }
 
-/// How long whoever answered first has to take up the session before he counts as gone. He claims it right after his answer.
+/// How long the process that answered first has to claim the session before it counts as dead. It claims right after its
+/// answer.
 const FIRST_ANSWER_GRACE: Duration = Duration::from_secs(2);
-/// How often it is looked whether he did.
+/// How often this process looks whether it did.
 const LOOK_FOR_HOLDER: Duration = Duration::from_millis(20);
 
-/// Whether somebody else carries out the call of an ask that was answered before. Then this answer came too late, and its
-/// command ends the same way however far the call is by then.
+/// Whether another process runs the call of an ask that was answered before. Then this answer came too late, and the
+/// command that gave it ends the same way however far the call is by then.
 async fn carried_out_by_another(world: &World, runtime: &Runtime, row: &AskRow) -> anyhow::Result<bool> {
     let clock = SystemClock::new();
     let until = clock.monotonic() + FIRST_ANSWER_GRACE;

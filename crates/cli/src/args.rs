@@ -479,8 +479,17 @@ Exit codes: 0 done, 1 it was refused or there is no such session, 2 wrong usage,
     /// One session and its calls
     #[command(after_help = SESSION_EXITS)]
     Show {
+        /// The session [default: the newest of this workspace]
+        session: Option<SessionId>,
+    },
+    /// All that a call wrote
+    #[command(after_help = SESSION_EXITS)]
+    Output {
         /// The session
         session: SessionId,
+        /// The call: its number in `sessions show`, or its intent, whose end is enough [default: the newest that wrote
+        /// something]
+        call: Option<String>,
     },
     /// The log of one session
     #[command(after_help = SESSION_EXITS)]

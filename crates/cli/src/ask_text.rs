@@ -142,7 +142,7 @@ impl WholeAsk {
             line_of("touches in all", &all);
         }
         for rule in self.asked.suggested_rules.iter().filter(|_| pending && !short) {
-            text.push_str(&suggestion(rule));
+            text.push_str(&suggestion("a rule would settle this for good", rule));
         }
         text
     }

@@ -9,6 +9,7 @@ use portcullis_event::facts::PermissionAsked;
 use portcullis_store::AskRow;
 use serde_json::{Value, json};
 
+use crate::approvals::ROLE;
 use crate::ask::{self, Ask};
 use crate::ask_facts::{NAME_CHARS, TouchedView, command, command_of, fact, is_long, resources, unsaid};
 pub use crate::ask_kept::diff;
@@ -210,7 +211,7 @@ impl WholeAsk {
         // Where its call could not run here at all, whoever allows it is told that.
         let outdated = ask.is_pending()
             && world
-                .runtime_for(&ask.row, "portcullis approvals")
+                .runtime_for(&ask.row, ROLE)
                 .await
                 .is_ok_and(|runtime| runtime.gate().policy().revision() != asked.policy_revision);
         Ok(Self { ask, asked, diff, outdated })
@@ -275,13 +276,14 @@ impl WholeAsk {
     }
 }
 
-pub fn suggestion(rule: &Value) -> String {
+/// A suggested rule with its exact reach, behind what is said of it.
+pub fn suggestion(lead: &str, rule: &Value) -> String {
     let list = |name: &str| {
         let all = rule.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         exact(&all.collect::<Vec<_>>().join(", "), usize::MAX)
     };
     let reach = rule.get("reach").and_then(Value::as_str).unwrap_or_default();
-    let mut text = format!("\na rule would settle this for good: allow {}\n", exact(reach, usize::MAX));
+    let mut text = format!("\n{lead}: allow {}\n", exact(reach, usize::MAX));
     let _ = writeln!(text, "  would allow: {}", list("would_allow"));
     let not = list("would_not_allow");
     if !not.is_empty() {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use portcullis::{CallOutcome, Reply, Runtime, RuntimeError};
+use portcullis::{CallOutcome, Reply, Runtime, RuntimeError, Setup};
 use portcullis_base::{AskId, Code, EventId, SessionId, limits};
 use portcullis_config::{ApprovalMode, Settings};
 use portcullis_event::Observed;
@@ -18,11 +18,11 @@ use crate::ask::Ask;
 use crate::exit::{ExitKind, failed, fault, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::signals::interruptible;
-use crate::world::{World, call_session, key, next_call_session, workspace};
-use crate::{ask_view, example_input, hints, home_workspace, person, told_warnings};
+use crate::world::{Role, World, call_session, key, next_call_session, workspace};
+use crate::{ask_view, example_input, hints, home_workspace, person, thinker, told_warnings};
 
-/// Who holds a session meanwhile, for whoever comes across it.
-const CALLED: &str = "portcullis call";
+/// Who holds a session meanwhile, for others who come across it.
+const ROLE: Role = Role::brief("portcullis call");
 
 pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let input = input(&args.input)?;
@@ -39,7 +39,10 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     }
     let world = World::open(settings, term)?;
     let (runtime, session) = match args.session {
-        Some(session) => (of_session(&world, session, globals, CALLED, term).await?, session),
+        Some(session) => {
+            let setup = thinker::started(world.setup(session).await?.setup, &world.settings);
+            (of_session(&world, session, setup, globals, ROLE, term).await?, session)
+        }
         None => in_workspace(&world, &here?).await?,
     };
     let running = runtime.begin(session, &args.tool, &input);
@@ -52,12 +55,12 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
         CallOutcome::Elsewhere(event) => handed_over(&world, session, event, term)?,
         CallOutcome::Queued(event) => left_queued(&world, session, event, term).await?,
     };
-    let_go(&runtime, term).await;
+    shutdown_and_report(&runtime, term).await;
     Ok(ended.or_interrupted(interrupted))
 }
 
-/// Ends what a call left running in its shell, which does not outlive this process, and tells what that made.
-pub async fn let_go(runtime: &Runtime, term: &Term) {
+/// Shuts the runtime down, which closes the shells of its sessions, and warns of what a person must still be told.
+pub async fn shutdown_and_report(runtime: &Runtime, term: &Term) {
     for (_, found) in runtime.shutdown().await {
         term.insist(&render::warning(&found));
     }
@@ -122,7 +125,7 @@ fn held(outcome: Result<CallOutcome, RuntimeError>) -> anyhow::Result<CallOutcom
 
 /// The workspace's own session, made by its first call.
 async fn in_workspace(world: &World, folder: &std::path::Path) -> anyhow::Result<(Runtime, SessionId)> {
-    let runtime = world.runtime(folder, CALLED)?;
+    let runtime = world.runtime(folder, ROLE)?;
     let mut session = call_session(folder);
     while let Some(head) = world.store.head(key(session)).await? {
         if !world.is_erased(session, &head).await? {
@@ -154,13 +157,14 @@ async fn made_here(world: &World, session: SessionId, folder: &std::path::Path) 
 pub async fn of_session(
     world: &World,
     session: SessionId,
+    setup: Setup,
     globals: &Globals,
-    called: &str,
+    role: Role,
     term: &Term,
 ) -> anyhow::Result<Runtime> {
-    if let Some(made_in) = world.created(session).await?.workspace {
+    if let Some(made_in) = &setup.workspace {
         let here = workspace(globals);
-        let elsewhere = here.as_ref().map_or(true, |here| here != std::path::Path::new(&made_in));
+        let elsewhere = here.as_ref().map_or(true, |here| here != std::path::Path::new(made_in));
         if globals.workspace.is_some() {
             let named = here?;
             if elsewhere {
@@ -171,11 +175,11 @@ pub async fn of_session(
         } else if elsewhere {
             term.note(&format!(
                 "session {session} works in {}, not here: it goes on there",
-                render::exact(&made_in, 4_096)
+                render::exact(made_in, 4_096)
             ));
         }
     }
-    world.runtime_of(session, called).await
+    world.runtime_by(&world.settings, session, setup, role).await
 }
 
 /// `JSON`, `@FILE` or `-`. What is in it is for the gate to judge.

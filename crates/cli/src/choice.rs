@@ -10,6 +10,9 @@ use crate::typing::Input;
 /// Keys that are read sooner after the choices appeared were typed without having seen them: they are text.
 pub const UNSEEN: Duration = Duration::from_millis(500);
 
+/// Stands before the line that says why not.
+pub const REASON: &str = "no, because > ";
+
 /// What can be chosen at an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
@@ -105,6 +108,10 @@ pub enum Step {
     AllFacts,
     /// It is the answer.
     Confirmed(Choice),
+    /// The first of the words that say why not: [`Choice::Because`] is chosen, and its line is open.
+    Reason(Input),
+    /// Enter came together with the key, and was not taken. The selection has to be shown again, which says so.
+    EnterTooSoon,
 }
 
 impl Step {
@@ -113,7 +120,13 @@ impl Step {
         match self {
             Self::NextPage => true,
             Self::Selected(choice) | Self::Confirmed(choice) => choice.allows(),
-            Self::Nothing | Self::Text(_) | Self::Cleared | Self::NoAnswer(_) | Self::AllFacts => false,
+            Self::Nothing
+            | Self::Text(_)
+            | Self::Cleared
+            | Self::NoAnswer(_)
+            | Self::AllFacts
+            | Self::Reason(_)
+            | Self::EnterTooSoon => false,
         }
     }
 }
@@ -121,7 +134,8 @@ impl Step {
 /// The choices of one ask, and which of them is selected.
 ///
 /// Invariant: only Enter makes an answer, and only of a selection that was on the screen when Enter was read. A selection
-/// needs one lone key on an empty line, read [`UNSEEN`] after the choices appeared; a second key makes text of both.
+/// needs one lone key on an empty line, read [`UNSEEN`] after the choices appeared; a second key makes text of both, except
+/// behind [`Choice::Because`], whose line opens with its selection: what is typed there is the reason, and Enter gives it.
 /// A line that is nothing but the letter of a choice is never sent: whoever typed it meant to answer.
 #[derive(Debug)]
 pub struct Chooser {
@@ -138,6 +152,8 @@ struct SelectedChoice {
     key: char,
     /// Since when the selection is on the screen.
     shown: Option<Instant>,
+    /// Enter was read before that.
+    enter_too_soon: bool,
 }
 
 impl Chooser {
@@ -155,8 +171,13 @@ impl Chooser {
 
     /// What is selected, in one line that ends with it: of a line that is too long its end is seen.
     pub fn selection(&self) -> Option<String> {
-        let choice = self.selected?.choice;
-        Some(format!("Escape takes it back · Enter confirms: {} {}", choice.key(), choice.words()))
+        let SelectedChoice { choice, enter_too_soon, .. } = self.selected?;
+        let named = format!("{} {}", choice.key(), choice.words());
+        Some(match (choice, enter_too_soon) {
+            (Choice::Because, _) => format!("Escape takes it back · type why, Enter confirms: b {REASON}"),
+            (_, true) => format!("Enter came with the key and was not taken · Enter confirms: {named}"),
+            (_, false) => format!("Escape takes it back · Enter confirms: {named}"),
+        })
     }
 
     /// The choices appeared on the screen, perhaps anew. Nothing is selected.
@@ -194,7 +215,7 @@ impl Chooser {
             Input::Char('?') if line_is_empty && self.offered.contains(&Choice::AllFacts) => Step::AllFacts,
             Input::Char(key) if line_is_empty && seen => match Choice::of(key) {
                 Some(choice) if self.offered.contains(&choice) => {
-                    self.selected = Some(SelectedChoice { choice, key, shown: None });
+                    self.selected = Some(SelectedChoice { choice, key, shown: None, enter_too_soon: false });
                     Step::Selected(choice)
                 }
                 _ => Step::Text(vec![input]),
@@ -230,13 +251,15 @@ impl Chooser {
     }
 
     fn hear_selected(&mut self, selected: SelectedChoice, input: Input, at: Instant) -> Step {
+        let seen = selected.shown.is_some_and(|shown| at > shown);
         match input {
-            Input::Enter if selected.shown.is_some_and(|shown| at > shown) => Step::Confirmed(selected.choice),
+            Input::Enter if seen => Step::Confirmed(selected.choice),
             // It came together with the key, as in a paste: nobody can have seen what it would confirm.
             Input::Enter => {
-                self.selected = Some(selected);
-                Step::Nothing
+                self.selected = Some(SelectedChoice { enter_too_soon: true, ..selected });
+                Step::EnterTooSoon
             }
+            Input::Char(_) | Input::Paste(_) if seen && selected.choice == Choice::Because => Step::Reason(input),
             // A word begins with any letter.
             Input::Char(_) | Input::Paste(_) => Step::Text(vec![Input::Char(selected.key), input]),
             Input::Back | Input::WordBack | Input::Clear | Input::End | Input::Escape | Input::Other => Step::Cleared,
@@ -258,6 +281,8 @@ mod tests {
         sent: Vec<String>,
         told: Vec<String>,
         answered: Option<Choice>,
+        /// The line says why not.
+        reason: bool,
     }
 
     impl Typist {
@@ -266,7 +291,15 @@ mod tests {
             let now = Instant::now();
             let mut chooser = Chooser::new(offered.to_vec());
             chooser.appeared(now);
-            Self { chooser, now, line: String::new(), sent: Vec::new(), told: Vec::new(), answered: None }
+            Self {
+                chooser,
+                now,
+                line: String::new(),
+                sent: Vec::new(),
+                told: Vec::new(),
+                answered: None,
+                reason: false,
+            }
         }
 
         fn passes(&mut self, millis: u64) -> &mut Self {
@@ -275,8 +308,20 @@ mod tests {
         }
 
         fn does(&mut self, input: Input) -> &mut Self {
+            if self.reason {
+                match input {
+                    Input::Char(c) => self.line.push(c),
+                    Input::Enter => self.answered = Some(Choice::Because),
+                    _ => {}
+                }
+                return self;
+            }
             match self.chooser.hear(input, self.now, &self.line) {
-                Step::Nothing | Step::NextPage | Step::AllFacts => {}
+                Step::Nothing | Step::NextPage | Step::AllFacts | Step::EnterTooSoon => {}
+                Step::Reason(input) => {
+                    self.reason = true;
+                    self.does(input);
+                }
                 Step::Cleared => self.line.clear(),
                 Step::NoAnswer(why) => {
                     self.line.clear();
@@ -371,8 +416,7 @@ mod tests {
 
     #[test]
     fn no_word_answers_at_any_speed() {
-        let words =
-            ["also", "a b", "apart", "aa", "ad", "da", "dd", "this", "try", "please", "pp", "don't", "no", "because"];
+        let words = ["also", "a b", "apart", "aa", "ad", "da", "dd", "this", "try", "please", "pp", "don't", "no"];
         for word in words {
             for millis in [0, 1, 60, 180, 250, 300, 499, 500, 501, 600, 1_500] {
                 let mut typist = Typist::new(&RUN);
@@ -384,6 +428,32 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_follows_a_shown_b_is_the_reason_and_only_enter_gives_it() {
+        for millis in [60, 250, 700] {
+            let mut typist = Typist::new(&RUN);
+            typist.passes(600).types("b", 0);
+            assert!(typist.chooser.selection().is_some_and(|bar| bar.ends_with(REASON)), "its line is open");
+            typist.types("use hi instead", millis);
+            assert_eq!((typist.answered, typist.line.as_str()), (None, "use hi instead"), "{millis}");
+            assert_eq!(typist.types("\r", millis).answered, Some(Choice::Because));
+            assert_eq!(typist.sent.len(), 0);
+        }
+        // Typed before the choices or its line could be seen, or pasted, it is text.
+        for (before, millis) in [(0, 90), (600, 0)] {
+            let mut typist = Typist::new(&RUN);
+            typist.passes(before).types("because\r", millis);
+            assert_eq!((typist.answered, typist.sent.as_slice()), (None, &["because".to_owned()][..]), "{before}");
+        }
+        let mut typist = Typist::new(&RUN);
+        typist.passes(600).does(Input::Paste("b".to_owned())).types("ut no\r", 90);
+        assert_eq!((typist.answered, typist.sent.as_slice()), (None, &["but no".to_owned()][..]));
+        // Escape takes the choice back, and its line with it.
+        let mut typist = Typist::new(&RUN);
+        typist.passes(600).types("b", 0).passes(90).does(Input::Escape).types("d\r", 90);
+        assert_eq!((typist.answered, typist.sent.len()), (Some(Choice::No), 0));
     }
 
     #[test]
@@ -416,6 +486,7 @@ mod tests {
         let mut typist = Typist::new(&RUN);
         typist.passes(600).types("a\r\r\r", 0);
         assert_eq!((typist.answered, typist.sent.len()), (None, 0));
+        assert!(typist.chooser.selection().is_some_and(|bar| bar.contains("was not taken")), "it is said");
         assert_eq!(typist.passes(50).does(Input::Enter).answered, Some(Choice::Once));
         let mut typist = Typist::new(&RUN);
         typist.passes(600).does(Input::Paste("a b".to_owned())).passes(600).does(Input::Enter);

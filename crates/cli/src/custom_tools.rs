@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use portcullis::{CustomTool, Runtime, RuntimeError, SessionId};
+use portcullis::{CustomTool, Runtime, RuntimeError, SessionId, Setup};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -37,9 +37,9 @@ pub fn read(path: Option<&Path>) -> anyhow::Result<Vec<CustomTool>> {
     declared.into_iter().map(tool).collect()
 }
 
-/// A new session with these tools. One that cannot be offered is a mistake of whoever wrote the file.
-pub async fn session(runtime: &Runtime, name: &str, custom: &[CustomTool]) -> anyhow::Result<SessionId> {
-    runtime.create_session_with(name, custom).await.map_err(|error| match error {
+/// A new session that runs as `setup`. A tool of it that cannot be offered is a mistake in the file.
+pub async fn session(runtime: &Runtime, name: &str, setup: &Setup) -> anyhow::Result<SessionId> {
+    runtime.create_session_by(name, setup).await.map_err(|error| match error {
         error @ (RuntimeError::CustomTool(_) | RuntimeError::NameTaken(_)) => usage(error.to_string()),
         other => other.into(),
     })

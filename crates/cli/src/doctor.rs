@@ -9,21 +9,21 @@ use std::path::{Path, PathBuf};
 use portcullis::NetworkAccess;
 use portcullis::hand::Launcher;
 use portcullis_base::{Clock as _, Entropy, IsolationLevel, SystemClock, SystemIds};
+use portcullis_config::caches::{self, Cache};
 use portcullis_config::{Settings, project_file};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
 use portcullis_policy::{EnterprisePolicy, Policy, Rule, lint};
-use portcullis_store::{Log as _, RecordWrite, Records as _, StoreError, verify_session};
+use portcullis_store::{Log as _, LossBook as _, RecordWrite, Records as _, StoreError, verify_session};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::Globals;
-use crate::caches::Cache;
 use crate::dead_rules::REACHES;
 use crate::exit::ExitKind;
 use crate::hints;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, size, styled};
 use crate::world::{World, key, quoted, store_files, workspace};
-use crate::{audit, caches, doctor_models, loss, spinner, telemetry};
+use crate::{audit, doctor_models, loss, spinner, telemetry};
 
 /// Room for some thousand calls with their outputs.
 const LOW_SPACE: u64 = 512 << 20;
@@ -84,7 +84,7 @@ pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
                 Err(why) => findings.note(
                     "model",
                     why,
-                    "for `run` and `worker`: docs/models.md names the variables, `--model NAME` a model",
+                    "for `run` and `worker`: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or name a model with `--model`",
                 ),
             }
             rules(&settings, globals, &mut findings);
@@ -177,7 +177,7 @@ fn rules(settings: &Settings, globals: &Globals, findings: &mut Findings) {
     for rule in in_force_rules(&policy) {
         findings.ok("rules", format!("{} {} ({})", rule.effect.as_str(), rule.id, rule.source));
     }
-    for fault in lint(policy.rules(), &REACHES, SystemClock::new().now()) {
+    for fault in lint(policy.rules(), REACHES, SystemClock::new().now()) {
         findings.note("rules", fault.to_string(), "portcullis policy check says the same, and ends with 1 for it");
     }
     if let Ok(Some(unreadable)) = settings.unreadable_trust(&folder) {

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use portcullis::operations::{ErasureError, EvidenceError, ExportError, ExportFileError, GarbageError, ImportError};
 use portcullis::{GrantError, RuntimeError};
 use portcullis_base::{Code, Reason, Recorded};
 use portcullis_config::{ConfigError, UnreadableFile};
@@ -12,7 +13,7 @@ use portcullis_event::Observed;
 use portcullis_pipeline::{Halt, ShelfError};
 use portcullis_policy::PolicyError;
 use portcullis_secret::KeyFileError;
-use portcullis_store::{DISK_FULL, StoreError};
+use portcullis_store::{DISK_FULL, ForkError, StoreError};
 use serde_json::{Value, json};
 
 use crate::hints;
@@ -179,6 +180,14 @@ pub fn misused(error: &clap::Error) -> ! {
         let _ = writeln!(io::stderr(), "error: {text}");
         std::process::exit(ExitKind::Usage as i32);
     }
+    if let Some(text) = probably_meant(error) {
+        if std::env::args_os().any(|word| word == "--json") {
+            // As below.
+            let _ = writeln!(io::stdout(), "{}", error_document(&text, ExitKind::Usage, None));
+        }
+        let _ = writeln!(io::stderr(), "error: {text}");
+        std::process::exit(ExitKind::Usage as i32);
+    }
     if error.use_stderr() && std::env::args_os().any(|word| word == "--json") {
         let text = error.render().to_string();
         let message = text.strip_prefix("error: ").unwrap_or(&text).lines().next().unwrap_or_default();
@@ -198,6 +207,17 @@ fn to_come(error: &clap::Error) -> Option<&str> {
         ContextValue::String(name) => TO_COME.contains(&name.as_str()).then_some(name),
         _ => None,
     }
+}
+
+/// What is said of a mistyped command, where it is clear which one was meant.
+fn probably_meant(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let program = <crate::args::Cli as clap::CommandFactory>::command();
+    let known = program.get_subcommands().map(clap::Command::get_name);
+    let meant = portcullis_policy::probably_meant(name, known)?;
+    // That of `portcullis sessions lsit` is one of its own, and clap says so.
+    let is_first = program.find_subcommand(name).is_none() && std::env::args().nth(1).as_deref() == Some(name);
+    is_first.then(|| format!("there is no command `{}`: did you mean `portcullis {meant}`?", safe(name)))
 }
 
 /// The chain of causes on one line, with the hint for it. Some errors print their source themselves.
@@ -226,6 +246,9 @@ fn ended_by(error: &anyhow::Error) -> (ExitKind, bool) {
         }
         if cause.is::<UnreadableFile>() {
             return (ExitKind::Usage, false);
+        }
+        if let Some(ended) = operation_ending(cause) {
+            return (ended, false);
         }
         if let Some(error) = cause.downcast_ref::<ConfigError>() {
             return (config_ending(error), false);
@@ -261,6 +284,28 @@ fn ended_by(error: &anyhow::Error) -> (ExitKind, bool) {
         return (ended, ended == ExitKind::Broken && !of_the_world(cause));
     }
     (ExitKind::Failed, true)
+}
+
+/// How a command ends whose operation refused; where it failed for another error, that one says it.
+fn operation_ending(cause: &(dyn std::error::Error + 'static)) -> Option<ExitKind> {
+    if let Some(error) = cause.downcast_ref::<ImportError>() {
+        let other = matches!(error, ImportError::File(_) | ImportError::Artifacts(_) | ImportError::Store(_));
+        return (!other).then_some(ExitKind::Failed);
+    }
+    match cause.downcast_ref::<ErasureError>() {
+        Some(ErasureError::Store(_)) => return None,
+        Some(ErasureError::Held(..)) => return Some(ExitKind::Broken),
+        Some(_) => return Some(ExitKind::Failed),
+        None => {}
+    }
+    if cause.is::<ExportFileError>() {
+        return Some(ExitKind::Usage);
+    }
+    let refused = matches!(cause.downcast_ref(), Some(ExportError::Content { .. }))
+        || matches!(cause.downcast_ref(), Some(EvidenceError::Exists(_)))
+        || matches!(cause.downcast_ref(), Some(GarbageError::Leftover { .. } | GarbageError::Content { .. }))
+        || cause.is::<ForkError>();
+    refused.then_some(ExitKind::Failed)
 }
 
 /// Whether a disk, a file or its permissions failed, so that where in this program it was met tells nobody anything.

@@ -1,30 +1,16 @@
 //! `sessions fork`: a new session that goes on alone from a place in another.
 
-use portcullis::{SessionId, SystemClock};
-use portcullis_base::Clock as _;
-use portcullis_event::Event;
-use portcullis_store::{Fork, Log as _, deliver_outbox, fork};
+use portcullis::SessionId;
+use portcullis::operations::fork_session;
 use serde_json::json;
 
-use crate::exit::failed;
+use crate::person;
 use crate::render::{self, Term};
-use crate::world::{World, key};
+use crate::world::World;
 
 pub async fn run(world: &World, session: SessionId, at: u64, name: Option<String>, term: &Term) -> anyhow::Result<()> {
-    world.created(session).await?;
-    let mut events: Vec<Event> = Vec::new();
-    world
-        .each_page(session, 0, |page| {
-            events.extend_from_slice(page);
-            Ok(())
-        })
-        .await?;
-    let clock = SystemClock::new();
-    let to = SessionId::make(world.ids(), clock.now());
-    let wanted = Fork { from: session, to: key(to), at, name, ids: world.ids(), clock: &clock };
-    let forked = fork(&events, &wanted).map_err(|refused| failed(refused.to_string()))?;
-    let imported = world.store.import(forked.import).await?;
-    deliver_outbox(&*world.store).await?;
+    let forked = fork_session(&person::operating(world, "portcullis sessions"), session, at, name).await?;
+    let to = forked.session;
     let next = world.command(&format!("sessions send {to} 'MESSAGE'"));
     if term.json {
         return term.document(&json!({
@@ -32,13 +18,13 @@ pub async fn run(world: &World, session: SessionId, at: u64, name: Option<String
             "from_session_id": session,
             "at_seq": forked.at,
             "asked_at": at,
-            "left_out": forked.open,
-            "events": imported.last_seq,
+            "left_out": forked.left_out,
+            "events": forked.events,
             "commands": [next],
         }));
     }
     term.print(&to.to_string())?;
-    if let Some(open) = &forked.open {
+    if let Some(open) = &forked.left_out {
         term.note(&format!("it begins after event {}: at event {at} {open}", forked.at));
     }
     term.note(&format!("{} shared with {session}; go on with: {next}", render::count(forked.at, "event")));

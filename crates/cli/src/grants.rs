@@ -41,7 +41,8 @@ async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<ExitK
         term.note("nothing is remembered; `portcullis approvals allow ASK --save` remembers an answer");
     } else {
         let rows = grants.iter().map(|found| row(found, now)).collect();
-        term.print(&render::table(&["GRANT", "ALLOWS", "FOR", "GIVEN", "UNTIL", "USES"], rows))?;
+        let header = ["GRANT", "ALLOWS", "FOR", "GIVEN", "UNTIL", "USES"];
+        term.print(&render::table_within(term.columns(), &[0, 1, 2], &header, rows))?;
     }
     Ok(ExitKind::Done)
 }
@@ -60,12 +61,17 @@ fn row(found: &RememberedGrant, now: Timestamp) -> Vec<String> {
     };
     vec![
         grant.id.to_string(),
-        exact(&grant.rule.to_string(), 120),
+        in_words(&exact(&grant.rule.to_string(), 120)),
         scope,
         format!("{} {}", exact(&grant.created_by, 40), grant.created_at),
         until,
         grant.uses.to_string(),
     ]
+}
+
+/// A rule whose last word says that nothing may follow.
+fn in_words(rule: &str) -> String {
+    rule.replace(r#","$"]"#, "] and nothing more").replace(r#", "$"]"#, "] and nothing more")
 }
 
 async fn revoke(world: &World, grant: GrantId, term: &Term) -> anyhow::Result<ExitKind> {
@@ -76,7 +82,18 @@ async fn revoke(world: &World, grant: GrantId, term: &Term) -> anyhow::Result<Ex
     if term.json {
         term.document(&found)?;
     } else {
-        term.print(&format!("revoked: {}; its calls ask again", exact(&found.grant.rule.to_string(), 200)))?;
+        term.print(&format!("revoked: {}; its calls ask again", in_words(&exact(&found.grant.rule.to_string(), 200))))?;
     }
     Ok(ExitKind::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_rule_is_said_in_words() {
+        assert_eq!(in_words(r#"bash on ["sh","s.sh","$"]"#), r#"bash on ["sh","s.sh"] and nothing more"#);
+        assert_eq!(in_words(r#"bash on ["echo","$","x"]"#), r#"bash on ["echo","$","x"]"#);
+    }
 }

@@ -5,6 +5,7 @@ use std::error::Error;
 
 use portcullis::harness::ServeFault;
 use portcullis::model::{Failure, ModelError, ModelSetting};
+use portcullis::operations::{ExportFileError, ImportError};
 use portcullis::{GrantError, Refused, RuntimeError};
 use portcullis_base::{Code, IsolationLevel, Recorded};
 use portcullis_config::{ConfigError, trust::UnreadableTrust};
@@ -99,6 +100,12 @@ fn of_one(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     if let Some(ServeFault::Store(error)) = cause.downcast_ref::<ServeFault>() {
         return of_store(error);
+    }
+    if let Some(ImportError::MissingContent { .. }) = cause.downcast_ref() {
+        return Some("export it again with --with-artifacts");
+    }
+    if let Some(ExportFileError::NoManifest(_)) = cause.downcast_ref() {
+        return Some("`portcullis sessions export` writes one");
     }
     (cause.downcast_ref().and_then(of_store))
         .or_else(|| cause.downcast_ref().and_then(of_grant))

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::exit::{failed, usage};
 use crate::person;
-use crate::render::place;
+use crate::render::{for_stderr, place};
 use crate::world::quoted;
 
 /// Refuses a workspace that nobody said is meant. On a terminal, and where `--workspace` names it, a person is asked.
@@ -63,7 +63,7 @@ pub fn has_a_person() -> bool {
 
 /// A question that only the word `yes` answers with yes.
 pub fn says_yes(question: &str) -> io::Result<bool> {
-    write!(io::stderr(), "{question}")?;
+    write!(io::stderr(), "{}", for_stderr(question))?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(answer.trim() == "yes")

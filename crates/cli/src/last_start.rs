@@ -87,13 +87,19 @@ pub fn check(settings: &Settings, now: &Destination, term: &Term) -> anyhow::Res
         return Ok(());
     }
     let before = seen.providers.get(now.provider);
-    let variable = |name: Option<&str>| name.map_or_else(|| "nowhere".to_owned(), |name| exact(name, SHOWN));
     if let Some(last) = before.map(|sent| sent.key.as_deref()).filter(|last| *last != now.key_variable) {
-        let (now_from, last) = (variable(now.key_variable), variable(last));
-        term.note(&format!(
-            "warning: the key for {} comes from {now_from}; at the last start it came from {last}",
-            now.provider
-        ));
+        let provider = now.provider;
+        let change = match (now.key_variable, last.map(|name| exact(name, SHOWN))) {
+            (Some(now), Some(last)) => {
+                format!("the key for {provider} comes from {now}; at the last start it came from {last}")
+            }
+            (Some(now), None) => format!("the key for {provider} comes from {now}; at the last start there was none"),
+            (None, last) => {
+                let last = last.unwrap_or_default();
+                format!("{last} is not set any more; requests to {provider} go without a key")
+            }
+        };
+        term.note(&format!("warning: {change}"));
     }
     let address = now.address.as_deref().map(plain);
     let last = before.and_then(|sent| sent.address.clone());

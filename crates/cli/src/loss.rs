@@ -4,25 +4,17 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use portcullis::SessionId;
-use portcullis_base::{AppendId, Clock as _, SystemClock, WorkerId};
-use portcullis_event::facts::{LossAccepted, LostLog};
-use portcullis_event::{Actor, EventBody, LOCAL_TENANT, Stamp, ledger_of, operator_log_of};
-use portcullis_pipeline::Opened;
-use portcullis_store::{Commit, HostLiveness, Log as _, SessionKey, StoreError};
-use portcullis_store_sqlite::{LostEnd, SqliteStore};
+use portcullis::operations::accept_loss;
+use portcullis_store::{LossBook as _, LostEnd};
+use portcullis_store_sqlite::SqliteStore;
 use serde_json::json;
 
 use crate::args::Globals;
 use crate::exit::{ExitKind, failed, fault, usage};
 use crate::home_workspace::says_yes;
 use crate::render::{self, Term};
-use crate::world::{World, key};
+use crate::world::{Role, World};
 use crate::{audit, person};
-
-/// Said to the session itself, so that a model reads it, and a person in `sessions show`.
-const INTERRUPTED: &str = "the end of this session's log was lost; what was done after its last event is not known, so \
-                           look before anything is done again";
 
 /// Names of logs that are shown before the rest is counted.
 const SHOWN: usize = 5;
@@ -97,8 +89,7 @@ pub fn gone(database: &Path) -> Option<String> {
 pub const TO_DO_GONE: &str = "restore it from a backup; or, to go on with an empty one and give up what it held: portcullis \
                               audit accept-loss";
 
-/// Gives up what is lost, once somebody said so who saw what it is. Every call that is open in such a log is settled as one
-/// of which nobody knows whether it ran.
+/// Gives up what is lost, once somebody said so who saw what it is.
 pub async fn accept(yes: bool, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = globals.settings()?;
     let gone = SqliteStore::gone_from(&settings.database);
@@ -108,7 +99,7 @@ pub async fn accept(yes: bool, globals: &Globals, term: &Term) -> anyhow::Result
         confirm(&gone, yes, term)?;
         World::open(settings, term)?
     };
-    let lost = world.store.lost().to_vec();
+    let lost = world.store.lost();
     if lost.is_empty() {
         if term.json {
             term.document(&json!({"logs": [], "calls_unknown": 0}))?;
@@ -118,9 +109,9 @@ pub async fn accept(yes: bool, globals: &Globals, term: &Term) -> anyhow::Result
         return Ok(ExitKind::Done);
     }
     if gone.is_empty() {
-        confirm(&lost, yes, term)?;
+        confirm(lost, yes, term)?;
     }
-    give_up(&world, &lost, term).await
+    give_up(&world, term).await
 }
 
 /// On a terminal a person says yes; elsewhere a flag must.
@@ -140,74 +131,18 @@ fn confirm(lost: &[LostEnd], yes: bool, term: &Term) -> anyhow::Result<()> {
     if says_yes(&question)? { Ok(()) } else { Err(failed("nothing was given up")) }
 }
 
-async fn give_up(world: &World, lost: &[LostEnd], term: &Term) -> anyhow::Result<ExitKind> {
-    // In this order: if this is broken off, the loss is told again, and nothing that was open has run.
-    world.store.set_lost_aside();
-    let mut unknown = 0;
-    for session in lost.iter().map(|lost| lost.key.session) {
-        unknown += give_up_calls(world, session).await?;
-    }
-    record(world, lost).await?;
-    world.store.accept_lost()?;
+async fn give_up(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
+    let operator = person::operating(world, "portcullis audit");
+    let appending = async |session| world.appending(session, Role::standing("portcullis audit")).await;
+    let accepted = accept_loss(&operator, &*world.store, appending).await?;
     if term.json {
-        let logs: Vec<_> = lost.iter().map(fact).collect();
-        term.document(&json!({"logs": logs, "calls_unknown": unknown}))?;
+        term.document(&json!({"logs": accepted.logs, "calls_unknown": accepted.calls_unknown}))?;
     } else {
-        let calls = render::count(unknown as u64, "call");
-        let logs = render::count(lost.len() as u64, "log");
+        let calls = render::count(accepted.calls_unknown as u64, "call");
+        let logs = render::count(accepted.logs.len() as u64, "log");
         term.print(&format!(
             "{logs} go on without what was lost; the outcome of {calls} is unknown, and none is run again"
         ))?;
     }
     Ok(ExitKind::Done)
-}
-
-async fn give_up_calls(world: &World, session: SessionId) -> anyhow::Result<usize> {
-    let reserved = [ledger_of(LOCAL_TENANT), operator_log_of(LOCAL_TENANT)];
-    let Some(head) = world.store.head(key(session)).await?.filter(|_| !reserved.contains(&session)) else {
-        return Ok(0);
-    };
-    if world.is_erased(session, &head).await? {
-        return Ok(0);
-    }
-    let runtime = world.appending(session, "portcullis audit").await?;
-    let owner =
-        HostLiveness::new().this_process(WorkerId::make(world.ids(), SystemClock::new().now()), "portcullis audit");
-    let given_up = match runtime.gate().open(session, owner, "local").await? {
-        Opened::Held(owner) => return Err(portcullis::RuntimeError::Held(owner).into()),
-        Opened::Ready(held) => {
-            let given_up = held.give_up_what_is_open().await.map_err(portcullis::RuntimeError::from);
-            let released = held.release().await;
-            let given_up = given_up?;
-            released?;
-            given_up
-        }
-    };
-    // What was about to begin by itself does not: the next wake settles this, and then waits for somebody.
-    match runtime.interrupt(session, &person::login(), Some(INTERRUPTED)).await {
-        Ok(_) | Err(portcullis::RuntimeError::Store(StoreError::Terminated(_))) => {}
-        Err(error) => return Err(error.into()),
-    }
-    Ok(given_up)
-}
-
-fn fact(lost: &LostEnd) -> LostLog {
-    LostLog { session_id: lost.key.session, recorded: lost.recorded, found: lost.found }
-}
-
-async fn record(world: &World, lost: &[LostEnd]) -> anyhow::Result<()> {
-    let logs = lost.iter().map(fact).collect();
-    in_operator_log(world, |by| LossAccepted { by, logs }).await
-}
-
-/// Writes what a person did to the store itself into the operator log.
-pub async fn in_operator_log<B: EventBody>(world: &World, did: impl FnOnce(String) -> B) -> anyhow::Result<()> {
-    let (clock, by) = (SystemClock::new(), person::login());
-    let actor = Actor::user(&by);
-    let stamp = Stamp { ids: world.ids(), clock: &clock, actor: &actor, turn_id: None, wake_id: None };
-    let draft = stamp.draft(&did(by.clone()));
-    let operator = SessionKey { tenant: LOCAL_TENANT, session: operator_log_of(LOCAL_TENANT) };
-    let append = AppendId::make(world.ids(), clock.now());
-    world.store.commit(Commit::client(operator, append, vec![draft])).await?;
-    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use portcullis::{Runtime, RuntimeError, SessionId};
+use portcullis::{Runtime, RuntimeError, SessionId, Setup};
 use portcullis_base::EventId;
 use portcullis_pipeline::folded;
 use portcullis_store::{LeaseOwner, Log as _};
@@ -19,7 +19,7 @@ use crate::render::{self, Term};
 use crate::run::changes::FileChanges;
 use crate::thinker;
 use crate::wake;
-use crate::world::{World, key, workspace};
+use crate::world::{Role, World, key, workspace};
 
 /// Characters of a message that become a session's name.
 const NAME_CHARS: usize = 60;
@@ -37,10 +37,11 @@ pub async fn new(
     settings.policy(&folder)?;
     let words = message.map(words).transpose()?;
     let world = World::open(settings, term)?;
-    let runtime = world.runtime(&folder, "portcullis sessions")?;
+    let runtime = world.runtime(&folder, Role::standing("portcullis sessions"))?;
     let named =
         name.or_else(|| words.as_deref().map(|words| render::safe_line(&runtime.gate().masked(words), NAME_CHARS)));
-    let session = custom_tools::session(&runtime, named.as_deref().unwrap_or("session"), &custom).await?;
+    let setup = Setup { custom_tools: custom, model: world.settings.model.setup(None), ..runtime.setup().clone() };
+    let session = custom_tools::session(&runtime, named.as_deref().unwrap_or("session"), &setup).await?;
     let event = match &words {
         Some(words) => Some(runtime.say(session, &person::login(), words).await?),
         None => None,
@@ -106,7 +107,7 @@ struct AddressedSession {
 impl AddressedSession {
     async fn new(globals: &Globals, session: SessionId) -> anyhow::Result<Self> {
         let world = World::existing(globals)?;
-        let runtime = world.appending(session, "portcullis sessions").await?;
+        let runtime = world.appending(session, Role::standing("portcullis sessions")).await?;
         let head = world.store.head(key(session)).await?;
         let held = head.filter(|head| activity::lease(head).is_some()).and_then(|head| head.lease_owner);
         Ok(Self { world, runtime, held })

@@ -7,6 +7,7 @@ use portcullis_base::ArtifactKind;
 use portcullis_event::Observed;
 
 use crate::render::{self, DIM, safe, styled};
+use crate::short_ids;
 
 /// Lines of a command that has ended.
 const SHOWN: usize = 10;
@@ -17,6 +18,9 @@ const COLUMNS: usize = 160;
 /// Stands before every line of a command.
 pub const MARK: &str = "  │ ";
 
+/// Stands between what a command wrote to its two streams. It has no mark, because it is ours.
+pub const STDERR: &str = "  stderr:";
+
 /// What lines of failures have in them. Which lines are shown hangs on it, and nothing else.
 const WORDS: [&str; 8] = ["error", "fail", "panicked", "fatal", "exception", "traceback", "assert", "not found"];
 
@@ -24,7 +28,8 @@ const WORDS: [&str; 8] = ["error", "fail", "panicked", "fatal", "exception", "tr
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
 /// The lines of a command that has ended, each with its mark; none for a call that ran no command.
-pub fn of(observed: &Observed) -> Vec<String> {
+/// `command` shows all of what a call wrote whose intent is named behind it.
+pub fn of(observed: &Observed, command: Option<&str>) -> Vec<String> {
     let Some(written) = OutputLines::of(observed) else { return Vec::new() };
     let all = &written.lines;
     let telling = (0..all.len()).filter(|at| !observed.ok && speaks_of_failure(&all[*at]));
@@ -38,9 +43,21 @@ pub fn of(observed: &Observed) -> Vec<String> {
     shown.extend(&out[out.len() - from_out..]);
     shown.extend(&err[err.len() - from_err..]);
     shown.sort_unstable();
-    let mut lines: Vec<String> = written.hidden(shown.len()).into_iter().collect();
-    lines.extend(shown.into_iter().map(|at| all[at].clone()));
-    lines.into_iter().map(|line| styled(DIM, &format!("{MARK}{line}"))).collect()
+    let whole = |line: String| match command {
+        Some(command) => format!("  {line}: {command} {}", short_ids::ending(&observed.intent_id.to_string())),
+        None => format!("  {line}"),
+    };
+    let hidden = written.hidden(shown.len()).map(whole);
+    let mut lines: Vec<String> = hidden.into_iter().collect();
+    // In which order both streams were written is not known: each stands for itself.
+    let labelled = shown.first().is_some_and(|first| *first < written.out);
+    for at in shown {
+        if labelled && at >= written.out && !lines.iter().any(|line| line == STDERR) {
+            lines.push(STDERR.to_owned());
+        }
+        lines.push(format!("{MARK}{}", all[at]));
+    }
+    lines.into_iter().map(|line| styled(DIM, &line)).collect()
 }
 
 /// What an observation holds of what a command wrote.

@@ -20,7 +20,7 @@ use crate::args::{Globals, Policy};
 use crate::dead_rules::REACHES;
 use crate::exit::{ExitKind, failed, usage};
 use crate::render::{self, BOLD, Term, exact, styled};
-use crate::world::{World, call_session, offering, workspace};
+use crate::world::{World, call_session, offering, quoted, workspace};
 use crate::{ask_view, backtest, call, example_input, mapped, person};
 
 pub async fn run(what: Policy, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
@@ -43,8 +43,8 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     let folder = workspace(globals)?;
     let settings = globals.settings()?;
     call::warn_of_trust(&settings, &folder, term)?;
-    let runtime = deciding(settings, &folder)?;
     let session = call_session(&folder);
+    let runtime = deciding(settings, &folder)?;
     let found = runtime.gate().explain(session, "local", tool, input).await;
     let instead = instead::instead_of(tool, input);
     let wrong = example_input::is_wrong_input(found.code);
@@ -65,6 +65,13 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
             let _ = writeln!(text, "  {:<12}{}", "denied", exact(&reason, 2_000));
         }
         term.print(&text)?;
+        if found.code == Some(Code::UnknownTool) && (input == "{}" || !input.trim_start().starts_with('{')) {
+            // Whoever names a program means its command line.
+            let words = if input == "{}" { "" } else { input };
+            let line = json!({ "command": format!("{tool} {words}").trim_end() }).to_string();
+            let command = format!("portcullis policy explain --profile code bash {}", quoted(line.as_bytes()));
+            term.note(&format!("the name of a tool comes first; about a command line: {command}"));
+        }
     }
     Ok(match found.decision {
         // No rule denies it: the tool does not do it.
@@ -139,7 +146,7 @@ fn in_words(found: &Explained, instead: Option<&Alternative>) -> String {
     line("pinned", if found.pinned { "every call asks; no remembered allow answers it" } else { "" });
     line("instead", &instead.map(|instead| exact(&mapped::in_words(instead), 2_000)).unwrap_or_default());
     for rule in &found.suggested_rules {
-        text.push_str(&ask_view::suggestion(&json!(rule)));
+        text.push_str(&ask_view::suggestion("a rule would settle this for good", &json!(rule)));
     }
     text
 }
@@ -164,7 +171,7 @@ fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<
     };
     let inert = inert(file, &rules[..of], &settings, &folder);
     let checked: Vec<_> = rules[..of].iter().map(|rule| rule.id.clone()).collect();
-    let findings = lint(&rules, &REACHES, SystemClock::new().now());
+    let findings = lint(&rules, REACHES, SystemClock::new().now());
     let findings: Vec<&Finding> = findings.iter().filter(|finding| checked.contains(&finding.rule)).collect();
     if term.json {
         let document = |finding: &&Finding| {

@@ -8,14 +8,14 @@ use serde_json::json;
 use crate::args::ReplayArgs;
 use crate::exit::ExitKind;
 use crate::render::{self, Term, safe_line};
-use crate::thinker;
+use crate::run::model;
 use crate::world::{World, key};
 
 /// The word by which programs know it (tool-contract §23).
 const DIVERGED: &str = "replay_diverged";
 
 pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<ExitKind> {
-    let model = thinker::choose(&world.settings, term).await?;
+    let model = model::choose(&world.settings, &world.settings.model, false, term).await?.0;
     let drive = Redrive {
         store: Arc::clone(&world.store) as _,
         artifacts: world.artifacts()? as _,

@@ -17,6 +17,7 @@ use portcullis_event::{ContentFormat, Observed};
 use serde::Serialize;
 
 use crate::args::{Color, Globals};
+use crate::call_text::CallText;
 use crate::hints;
 use crate::rows;
 use crate::shell_view;
@@ -163,6 +164,11 @@ const UNTOLD_COLUMNS: usize = 80;
 fn columns_of(stream: impl AsFd) -> Option<usize> {
     let told = usize::from(rustix::termios::tcgetwinsize(stream).ok()?.ws_col);
     Some(if told > 0 { told } else { UNTOLD_COLUMNS })
+}
+
+/// A text in the rows of the terminal behind standard error.
+pub fn for_stderr(text: &str) -> Cow<'_, str> {
+    fitted(text, columns_of(io::stderr()))
 }
 
 /// A text in the rows of its terminal. Elsewhere a line is a line.
@@ -357,12 +363,40 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     text
 }
 
+/// The same cut to the width of the terminal it goes to: the widest cells give way, except in `whole` columns. Elsewhere
+/// nothing is cut.
+pub fn table_within(columns: Option<usize>, whole: &[usize], header: &[&str], mut rows: Vec<Vec<String>>) -> String {
+    const LEAST: usize = 6;
+    const BETWEEN: usize = 2;
+    let Some(columns) = columns else { return table(header, rows) };
+    let wide = |text: &str| text.chars().map(rows::width).sum::<usize>();
+    let mut widths: Vec<usize> = header.iter().map(|name| wide(name)).collect();
+    for (at, cell) in rows.iter().flat_map(|row| row.iter().enumerate()) {
+        widths[at] = widths[at].max(wide(cell));
+    }
+    let before = widths.clone();
+    while widths.iter().sum::<usize>() + BETWEEN * (widths.len() - 1) > columns {
+        let least = |at: usize| LEAST.max(wide(header[at]));
+        let gives = (0..widths.len()).filter(|at| !whole.contains(at) && widths[*at] > least(*at));
+        let Some(at) = gives.max_by_key(|at| widths[*at]) else { break };
+        widths[at] -= 1;
+    }
+    for row in &mut rows {
+        for (at, cell) in row.iter_mut().enumerate().filter(|(at, _)| widths[*at] < before[*at]) {
+            // The end of a path tells most of it.
+            let cut = if cell.starts_with('/') { rows::ending } else { rows::beginning };
+            *cell = cut(cell, widths[at]);
+        }
+    }
+    table(header, rows)
+}
+
 /// What a call gave: its content for a person on standard output, the rest on standard error. `told` are the warnings of the
 /// call before it, which are not told at length again.
 pub fn observation(term: &Term, observed: &Observed, told: &[String]) -> io::Result<()> {
     let content = content(observed);
     if !content.is_empty() {
-        term.print_of_others(&content)?;
+        content.print(*term)?;
     }
     if observed.ok {
         term.note(&styled(DIM, &success(observed)));
@@ -414,15 +448,13 @@ pub fn warning(text: &str) -> String {
     format!("{} {}", styled(YELLOW.bold(), "warning:"), safe_line(text, WARNING_CHARS))
 }
 
-fn content(observed: &Observed) -> String {
+fn content(observed: &Observed) -> CallText {
     if let Some(words) = shell_view::in_words(observed) {
-        return words;
+        return CallText { out: words, err: String::new() };
     }
-    let mut text = String::new();
+    let mut content = CallText::default();
     for part in &observed.content {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
+        let text = content.part(&part.source);
         match (&part.text, &part.artifact) {
             (Some(words), _) if part.format == ContentFormat::Diff => text.push_str(&diff(words)),
             (Some(words), _) => text.push_str(&safe(words)),
@@ -433,14 +465,14 @@ fn content(observed: &Observed) -> String {
         }
     }
     // An empty text is a result too, and prints as nothing; what stands beside it is not the result.
-    if text.is_empty()
+    if content.is_empty()
         && observed.structured_is_channel
         && observed.ok
         && let Some(value) = &observed.structured
     {
-        text = safe(&serde_json::to_string_pretty(value).unwrap_or_default()).into_owned();
+        content.out = safe(&serde_json::to_string_pretty(value).unwrap_or_default()).into_owned();
     }
-    text
+    content
 }
 
 fn success(observed: &Observed) -> String {

@@ -20,6 +20,40 @@ const TAB: usize = 8;
 /// A command of ours at the end of a line begins behind these words.
 const COMMAND: &str = ": portcullis ";
 
+/// Marks that combine with the character before them, and have done so in every table since Unicode 3.2. The console of Linux
+/// gives each of them a column of its own.
+const COMMON_MARKS: &[(char, char)] = &[
+    ('\u{300}', '\u{36f}'),
+    ('\u{483}', '\u{486}'),
+    ('\u{591}', '\u{5a1}'),
+    ('\u{5a3}', '\u{5b9}'),
+    ('\u{5bb}', '\u{5bd}'),
+    ('\u{5bf}', '\u{5bf}'),
+    ('\u{5c1}', '\u{5c2}'),
+    ('\u{64b}', '\u{655}'),
+    ('\u{670}', '\u{670}'),
+    ('\u{93c}', '\u{93c}'),
+    ('\u{941}', '\u{948}'),
+    ('\u{94d}', '\u{94d}'),
+    ('\u{e31}', '\u{e31}'),
+    ('\u{e34}', '\u{e3a}'),
+    ('\u{e47}', '\u{e4e}'),
+];
+
+/// Blocks in which a character is narrow in one table and wide in another: emoji, ideographs and symbols that became wide, or
+/// were added, in some version of Unicode.
+const WIDE_SOMEWHERE: &[(char, char)] = &[
+    ('\u{2300}', '\u{23ff}'),
+    ('\u{2600}', '\u{27bf}'),
+    ('\u{2b00}', '\u{2bff}'),
+    ('\u{2e80}', '\u{a4cf}'),
+    ('\u{a960}', '\u{a97f}'),
+    ('\u{16fe0}', '\u{18dff}'),
+    ('\u{1aff0}', '\u{1b2ff}'),
+    ('\u{1d300}', '\u{1d37f}'),
+    ('\u{1f000}', '\u{1faff}'),
+];
+
 /// Columns that a character takes at most.
 pub fn width(c: char) -> usize {
     /// Terminals in these languages may be set to show Greek letters, arrows and their like in two columns.
@@ -29,10 +63,22 @@ pub fn width(c: char) -> usize {
             ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
         set.is_some_and(|locale| ["ja", "ko", "zh"].iter().any(|language| locale.starts_with(language)))
     };
-    match c {
-        '\t' => TAB,
-        c if *WIDE.get_or_init(wide) => c.width_cjk().unwrap_or_default(),
-        c => c.width().unwrap_or_default(),
+    columns_at_most(c, *WIDE.get_or_init(wide))
+}
+
+/// Terminals do not agree on how wide a character is, above all on those that one of them takes for nothing. One that is
+/// counted too narrow lets the terminal wrap a row to the first column; one that is counted too wide makes a row shorter. So no
+/// character counts as nothing, and the widest opinion holds.
+fn columns_at_most(c: char, ambiguous_is_wide: bool) -> usize {
+    let within = |ranges: &[(char, char)]| ranges.iter().any(|(first, last)| (*first..=*last).contains(&c));
+    let told = if ambiguous_is_wide { c.width_cjk() } else { c.width() };
+    match (c, told) {
+        ('\t', _) => TAB,
+        (' '..='~', _) => 1,
+        (_, None | Some(0)) if within(COMMON_MARKS) => 1,
+        (_, None | Some(0)) => 2,
+        (_, Some(1)) if within(WIDE_SOMEWHERE) => 2,
+        (_, Some(columns)) => columns,
     }
 }
 
@@ -255,6 +301,64 @@ mod tests {
         assert_eq!(rows(&"漢".repeat(15), 20).len(), 2);
         assert_eq!(rows(&"é".repeat(20), 20).len(), 1);
         assert_eq!(columns_of("\u{1b}[1mab\u{1b}[0m"), 2);
+    }
+
+    /// What `wcwidth` of glibc 2.36 counts as two columns. All else that can be printed is one column to it, or none.
+    const WIDE_TO_GLIBC: &str = "\
+        1100-115f 231a-231b 2329-232a 23e9-23ec 23f0 23f3 25fd-25fe 2614-2615 2648-2653 267f 2693 26a1 26aa-26ab \
+        26bd-26be 26c4-26c5 26ce 26d4 26ea 26f2-26f3 26f5 26fa 26fd 2705 270a-270b 2728 274c 274e 2753-2755 2757 \
+        2795-2797 27b0 27bf 2b1b-2b1c 2b50 2b55 2e80-2e99 2e9b-2ef3 2f00-2fd5 2ff0-2ffb 3000-3029 302e-303e \
+        3041-3096 309b-30ff 3105-312f 3131-318e 3190-31e3 31f0-321e 3220-a48c a490-a4c6 a960-a97c ac00-d7a3 \
+        f900-fa6d fa70-fad9 fe10-fe19 fe30-fe52 fe54-fe66 fe68-fe6b ff01-ff60 ffe0-ffe6 16fe0-16fe3 16ff0-16ff1 \
+        17000-187f7 18800-18cd5 18d00-18d08 1aff0-1aff3 1aff5-1affb 1affd-1affe 1b000-1b122 1b150-1b152 \
+        1b164-1b167 1b170-1b2fb 1f004 1f0cf 1f18e 1f191-1f19a 1f200-1f202 1f210-1f23b 1f240-1f248 1f250-1f251 \
+        1f260-1f265 1f300-1f320 1f32d-1f335 1f337-1f37c 1f37e-1f393 1f3a0-1f3ca 1f3cf-1f3d3 1f3e0-1f3f0 1f3f4 \
+        1f3f8-1f43e 1f440 1f442-1f4fc 1f4ff-1f53d 1f54b-1f54e 1f550-1f567 1f57a 1f595-1f596 1f5a4 1f5fb-1f64f \
+        1f680-1f6c5 1f6cc 1f6d0-1f6d2 1f6d5-1f6d7 1f6dd-1f6df 1f6eb-1f6ec 1f6f4-1f6fc 1f7e0-1f7eb 1f7f0 \
+        1f90c-1f93a 1f93c-1f945 1f947-1f9ff 1fa70-1fa74 1fa78-1fa7c 1fa80-1fa86 1fa90-1faac 1fab0-1faba \
+        1fac0-1fac5 1fad0-1fad9 1fae0-1fae7 1faf0-1faf6 20000-2a6df 2a700-2b738 2b740-2b81d 2b820-2cea1 \
+        2ceb0-2ebe0 2f800-2fa1d 30000-3134a";
+
+    #[test]
+    fn no_character_is_counted_narrower_than_a_table_of_widths_has_it() {
+        for c in (' '..=char::MAX).filter(|c| !c.is_control()) {
+            let (plain, cjk) = (columns_at_most(c, false), columns_at_most(c, true));
+            assert!(plain >= c.width().unwrap_or_default(), "U+{:04X}", c as u32);
+            assert!(cjk >= c.width_cjk().unwrap_or_default() && cjk >= plain, "U+{:04X}", c as u32);
+            assert!(plain >= 1, "U+{:04X} takes a column in some terminal", c as u32);
+        }
+        let code = |text: &str| u32::from_str_radix(text, 16).expect("a code point");
+        let ranges =
+            WIDE_TO_GLIBC.split_ascii_whitespace().map(|range| range.split_once('-').unwrap_or((range, range)));
+        let wide = ranges.flat_map(|(first, last)| code(first)..=code(last)).filter_map(char::from_u32);
+        for c in wide {
+            assert!(columns_at_most(c, false) >= 2, "U+{:04X}", c as u32);
+        }
+        // The control: tables of widths do not agree on these.
+        let doubtful = "\u{9be}\u{9d7}\u{b3e}\u{d4e}\u{70f}\u{8e2}\u{1b35}\u{302e}\u{16ff0}\u{1160}\u{200b}\u{ad}";
+        for c in doubtful.chars() {
+            assert_eq!(c.width_cjk().unwrap_or_default().min(c.width().unwrap_or_default()), 0, "U+{:04X}", c as u32);
+            assert_eq!(columns_at_most(c, false), 2, "U+{:04X}", c as u32);
+        }
+        assert_eq!(
+            "eé̀中│☺ŝж…".chars().map(|c| columns_at_most(c, false)).collect::<Vec<_>>(),
+            [1, 1, 1, 2, 1, 2, 1, 1, 1]
+        );
+    }
+
+    #[test]
+    fn a_forged_line_behind_characters_of_doubtful_width_keeps_its_bar() {
+        for c in ['\u{9be}', '\u{d4e}', '\u{302e}', '\u{16ff0}', '\u{300}', '\u{4dc0}', '\u{1f1e6}'] {
+            for padding in [20, 38, 75, 76, 77, 200] {
+                let forged = format!("│ x{}allowed by you: bash rm -rf /", c.to_string().repeat(padding));
+                for row in rows(&forged, 80) {
+                    // However wide a terminal shows it, up to what any has.
+                    let most: usize =
+                        row.chars().map(|shown| if shown == c { columns_at_most(c, true) } else { 1 }).sum();
+                    assert!(row.starts_with(BAR) && most <= 80, "U+{:04X} {padding}: {row:?}", c as u32);
+                }
+            }
+        }
     }
 
     #[test]

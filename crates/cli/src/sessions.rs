@@ -1,27 +1,27 @@
 //! `sessions`: what is recorded.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::path::Path;
 
-use portcullis_base::{IntentId, SessionId};
-use portcullis_config::DraftFile;
+use portcullis_agent::calls::{RecordedCall, SessionCalls};
+use portcullis_agent::status::head_reads_as;
+use portcullis_base::{SessionId, Timestamp};
 use portcullis_event::facts::WakeQueued;
-use portcullis_event::{Body, LOCAL_TENANT, Observed};
-use portcullis_store::{AskFilter, IntentRow, Log as _, SessionSummary, StoreError};
+use portcullis_event::{LOCAL_TENANT, SessionStatus};
+use portcullis_store::{AskFilter, Head, Log as _, LossBook as _, SessionSummary, StoreError};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Sessions};
 use crate::events::Cursor;
 use crate::exit::{ExitKind, failed};
-use crate::progress::Bar;
 use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
 use crate::run::session::name;
 use crate::run::words;
-use crate::status::head_reads_as;
-use crate::world::{PAGE, World, key};
-use crate::{events, export, fork, import, operator, output_tail, rm, search, status, trace, tree, unknown, wake};
+use crate::world::{World, key, workspace};
+use crate::{
+    events, export, fork, import, operator, output, output_tail, rm, search, short_ids, status, trace, tree, unknown,
+    wake,
+};
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
@@ -33,7 +33,17 @@ const SHORT: usize = 100;
 pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     match what {
         Sessions::List => list(globals, term).await?,
-        Sessions::Show { session } => show(&World::existing(globals)?, session, term).await?,
+        Sessions::Show { session } => {
+            let world = World::existing(globals)?;
+            let session = match session {
+                Some(session) => session,
+                None => newest(&world, &workspace(globals)?).await?,
+            };
+            show(&world, session, term).await?;
+        }
+        Sessions::Output { session, call } => {
+            output::run(&World::existing(globals)?, session, call.as_deref(), term).await?;
+        }
         Sessions::Events { session, after, limit, follow } => {
             let world = World::existing(globals)?;
             exists(&world, session).await?;
@@ -65,7 +75,7 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
         }
         Sessions::Export { session, with_artifacts, out } => {
             let world = World::existing(globals)?;
-            write_export(&world, session, with_artifacts, out.as_deref(), term).await?;
+            export::run(&world, session, with_artifacts, out.as_deref(), term).await?;
         }
         Sessions::Import { file } => import::run(&file, globals, term).await?,
         Sessions::Rm { session, yes, reason } => {
@@ -73,6 +83,24 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
         }
     }
     Ok(ExitKind::Done)
+}
+
+/// The newest session of a folder, that of its calls included.
+async fn newest(world: &World, folder: &Path) -> anyhow::Result<SessionId> {
+    let here = folder.to_string_lossy();
+    let all = world.store.sessions(LOCAL_TENANT, LISTED).await?;
+    let found = all.iter().find(|summary| summary.row.workspace.as_deref() == Some(&*here));
+    let none = || failed(format!("no session of {here} is known; `portcullis sessions list` shows those that are"));
+    found.map(|summary| summary.session_id).ok_or_else(none)
+}
+
+/// How a session stands, for a person: what waits for an answer waits for nobody else.
+fn status_word(head: &Head) -> String {
+    match head_reads_as(head) {
+        SessionStatus::Rescheduling if head.blocked_n > 0 => render::word(&SessionStatus::RequiresAction),
+        SessionStatus::Rescheduling => "due".to_owned(),
+        status => render::word(&status),
+    }
 }
 
 /// A log with that name, the ledger included.
@@ -123,24 +151,27 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
         }
     }
     // Most people queue none; then there is nothing to show.
-    let wakes = all.iter().any(|summary| summary.head.wake.is_some());
+    let narrow = term.columns().is_some_and(|columns| columns < WIDE);
+    let wakes = !narrow && all.iter().any(|summary| summary.head.wake.is_some());
     let line = |summary: &SessionSummary| {
         let SessionSummary { session_id, row, head } = summary;
         let mut line = vec![
             session_id.to_string(),
             safe_line(row.title.as_deref().unwrap_or("-"), 40),
             render::exact(row.workspace.as_deref().unwrap_or("-"), 200),
-            render::word(&head_reads_as(head)),
-            head.last_seq.to_string(),
-            head.blocked_n.to_string(),
-            head.updated_at.to_string(),
+            status_word(head),
         ];
+        match narrow {
+            true => line.push(short_time(head.updated_at)),
+            false => line.extend([head.last_seq.to_string(), head.blocked_n.to_string(), head.updated_at.to_string()]),
+        }
         line.extend(wakes.then(|| head.wake.map_or_else(|| "-".to_owned(), |wake| wake.due_at.to_string())));
         line
     };
-    let mut header = vec!["SESSION", "NAME", "WORKSPACE", "STATUS", "EVENTS", "WAITING", "UPDATED"];
+    let mut header = vec!["SESSION", "NAME", "WORKSPACE", "STATUS"];
+    header.extend(if narrow { &["UPDATED"][..] } else { &["EVENTS", "WAITING", "UPDATED"] });
     header.extend(wakes.then_some("NEXT WAKE"));
-    term.print(&render::table(&header, all.iter().map(line).collect()))?;
+    term.print(&render::table_within(term.columns(), &[0, 3], &header, all.iter().map(line).collect()))?;
     if more {
         term.note(&format!("only the newest {LISTED} are listed"));
     }
@@ -150,56 +181,11 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
 async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<()> {
     let created = world.created(session).await?;
     let head = world.store.head(key(session)).await?.ok_or(StoreError::NoSession(session))?;
-    let intents = world.store.intents(key(session), false).await?;
     let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?;
     let wakes = world.store.wakes(key(session), true).await?;
-    let mut observed: BTreeMap<IntentId, Observed> = BTreeMap::new();
-    // What the ends of background tasks warned of.
-    let mut late: BTreeMap<IntentId, Vec<String>> = BTreeMap::new();
-    // What shells left behind that no call ended.
-    let mut left: Vec<String> = Vec::new();
-    // The newest answer, compared with the record.
-    let mut checked: Option<String> = None;
-    // What each call is about.
-    let mut aims: BTreeMap<IntentId, String> = BTreeMap::new();
-    world
-        .each_page(session, 0, |page| {
-            for event in page.iter().filter(|event| event.kind.as_str() == "tool.intent") {
-                if let Body::IntentProposed(fact) = event.body() {
-                    let input = fact.raw_input.to_string();
-                    aims.insert(fact.intent_id, words::aim(&input).unwrap_or(input));
-                }
-            }
-            for event in page.iter().filter(|event| event.kind.as_str() == "tool.observation") {
-                if let Body::Observed(fact) = event.body() {
-                    observed.insert(fact.intent_id, *fact);
-                }
-            }
-            for event in page.iter().filter(|event| event.kind.as_str() == "final.checked") {
-                if let Body::FinalChecked(fact) = event.body() {
-                    checked = Some(format!("{}{}", fact.verdict.as_str(), words::claims_checked(&fact)));
-                }
-            }
-            for event in page.iter().filter(|event| event.kind.as_str() == "shell.closed") {
-                if let Body::ShellClosed(fact) = event.body() {
-                    left.extend(fact.warnings);
-                }
-            }
-            for event in page.iter().filter(|event| event.kind.as_str() == "task.completed") {
-                if let Body::TaskCompleted(fact) = event.body() {
-                    late.entry(fact.intent_id).or_default().extend(fact.warnings);
-                }
-            }
-            Ok(())
-        })
-        .await?;
-    for (intent, warnings) in late {
-        if let Some(observed) = observed.get_mut(&intent) {
-            observed.warnings.extend(warnings);
-        }
-    }
+    let SessionCalls { calls, warnings, checked } = SessionCalls::read(&*world.store, key(session)).await?;
     if term.json {
-        let calls: Vec<Value> = intents.iter().map(|row| call_document(row, observed.get(&row.intent_id))).collect();
+        let calls: Vec<Value> = calls.iter().map(call_document).collect();
         return term.document(&json!({
             "session_id": session,
             "title": created.name,
@@ -209,7 +195,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             "head_hash": head.last_hash,
             "lease": head.lease_owner.map(|owner| owner.to_string()),
             "calls": calls,
-            "warnings": left,
+            "warnings": warnings,
             "asks": asks,
             "wakes": wakes,
         }));
@@ -220,25 +206,26 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
         let _ = writeln!(text, "  {label:<11}{value}");
     };
     line("workspace", &render::exact(created.workspace.as_deref().unwrap_or("-"), 4_096));
-    line("status", &render::word(&head_reads_as(&head)));
+    line("status", &status_word(&head));
     line("events", &format!("{}, last {}", head.last_seq, head.last_hash));
     if let Some((label, value)) = status::holder(world, session, &head) {
         line(label, &value);
     }
     if let Some(checked) = &checked {
-        line("fact-check", checked);
+        line("fact-check", &format!("{}{}", checked.verdict.as_str(), words::claims_checked(checked)));
     }
-    let aim = |row: &IntentRow| aims.get(&row.intent_id).map(String::as_str).unwrap_or_default();
-    let rows = intents.iter().map(|row| call_line(row, aim(row), observed.get(&row.intent_id))).collect();
+    let rows = calls.iter().map(call_line).collect();
+    let header = ["INTENT", "TOOL", "WHAT", "STATE", "CODE", "TIME", "SUMMARY"];
     text.push('\n');
-    text.push_str(&render::table(&["INTENT", "TOOL", "WHAT", "STATE", "CODE", "TIME", "SUMMARY"], rows));
-    text.push_str(&outputs(&intents, aim, &observed));
-    for observed in intents.iter().filter_map(|row| observed.get(&row.intent_id)) {
+    text.push_str(&render::table_within(term.columns(), &[0], &header, rows));
+    let command = world.command(&format!("sessions output {}", short_ids::ending(&session.to_string())));
+    text.push_str(&outputs(&calls, &command));
+    for observed in calls.iter().filter_map(|call| call.observed.as_ref()) {
         for warning in &observed.warnings {
             let _ = writeln!(text, "{} ({})", render::warning(warning), observed.intent_id);
         }
     }
-    for warning in &left {
+    for warning in &warnings {
         let _ = writeln!(text, "{}", render::warning(warning));
     }
     for ask in &asks {
@@ -254,28 +241,47 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     Ok(term.print(&text)?)
 }
 
-/// Commands whose output `sessions show` shows, the newest; the log has that of all.
-const OUTPUTS: usize = 5;
+/// From this width on a list has room for every column.
+const WIDE: usize = 120;
 
-/// What the newest commands wrote, in a few lines each.
-fn outputs<'a>(
-    intents: &[IntentRow],
-    aim: impl Fn(&IntentRow) -> &'a str,
-    observed: &BTreeMap<IntentId, Observed>,
-) -> String {
-    let tails = intents.iter().rev().filter_map(|row| {
-        let seen = observed.get(&row.intent_id)?;
-        let lines = output_tail::of(seen);
-        let title = format!("{} {} {}", row.intent_id, safe_line(&row.tool, WHAT), safe_line(aim(row), SHORT));
-        (!lines.is_empty()).then(|| format!("{}\n{}\n", styled(DIM, &title), lines.join("\n")))
-    });
-    let newest: Vec<String> = tails.take(OUTPUTS).collect();
-    newest.into_iter().rev().collect()
+/// `11-16 13:48` of `2026-11-16T13:48:29.155Z`.
+fn short_time(at: Timestamp) -> String {
+    let at = at.to_millis_text();
+    at.get(5..16).unwrap_or(&at).replace('T', " ")
 }
 
-fn call_document(row: &IntentRow, observed: Option<&Observed>) -> Value {
-    let mut value = json!(row);
-    if let Some(observed) = observed {
+/// Commands whose output `sessions show` shows, the newest; `sessions output` has that of each.
+const OUTPUTS: usize = 5;
+
+/// What a call is about.
+fn aim(call: &RecordedCall) -> String {
+    let input = call.input.as_ref().map(Value::to_string).unwrap_or_default();
+    words::aim(&input).unwrap_or(input)
+}
+
+/// What the newest commands wrote, in a few lines each.
+fn outputs(calls: &[RecordedCall], command: &str) -> String {
+    let tails = calls.iter().rev().filter_map(|call| {
+        let lines = output_tail::of(call.observed.as_ref()?, Some(command));
+        let row = &call.row;
+        let title = || format!("{} {} {}", row.intent_id, safe_line(&row.tool, WHAT), safe_line(&aim(call), SHORT));
+        (!lines.is_empty()).then(|| format!("{}\n{}\n", styled(DIM, &title()), lines.join("\n")))
+    });
+    let all: Vec<String> = tails.collect();
+    let mut text = String::new();
+    if let Some(hidden) = all.len().checked_sub(OUTPUTS + 1) {
+        let count = render::count(hidden as u64 + 1, "earlier call");
+        let words =
+            format!("the output of {count} is not shown here; that of one, by the end of its intent: {command} INTENT");
+        let _ = writeln!(text, "{}", styled(DIM, &words));
+    }
+    text.extend(all.into_iter().take(OUTPUTS).rev());
+    text
+}
+
+fn call_document(call: &RecordedCall) -> Value {
+    let mut value = json!(call.row);
+    if let Some(observed) = &call.observed {
         value["ok"] = json!(observed.ok);
         value["code"] = json!(observed.code);
         value["duration_us"] = json!(observed.duration_us);
@@ -285,49 +291,14 @@ fn call_document(row: &IntentRow, observed: Option<&Observed>) -> Value {
     value
 }
 
-fn call_line(row: &IntentRow, aim: &str, observed: Option<&Observed>) -> Vec<String> {
+fn call_line(call: &RecordedCall) -> Vec<String> {
+    let (row, aim) = (&call.row, aim(call));
     // No column is empty.
-    let aim = if aim.is_empty() { "-".to_owned() } else { safe_line(aim, WHAT) };
+    let aim = if aim.is_empty() { "-".to_owned() } else { safe_line(&aim, WHAT) };
     let mut line = vec![row.intent_id.to_string(), safe_line(&row.tool, WHAT), aim, render::word(&row.state)];
-    line.extend(match observed {
+    line.extend(match &call.observed {
         Some(seen) => [seen.code.to_string(), render::span(seen.duration_us), safe_line(&seen.summary, 60)],
         None => ["-".to_owned(), "-".to_owned(), String::new()],
     });
     line
-}
-
-async fn write_export(
-    world: &World,
-    session: SessionId,
-    with_artifacts: bool,
-    out: Option<&Path>,
-    term: &Term,
-) -> anyhow::Result<()> {
-    let head = world.store.head(key(session)).await?.ok_or(StoreError::NoSession(session))?;
-    let Some(path) = out else {
-        return export::write(world, session, with_artifacts, |lines| term.bytes(lines)).await.map(drop);
-    };
-    let cannot = |e: std::io::Error| match e.kind() {
-        io::ErrorKind::AlreadyExists => failed(format!(
-            "{} is there already and stays as it is; name another file with --out, or remove that one first",
-            path.display()
-        )),
-        _ => failed(format!("cannot write {}: {e}; nothing of it is kept", path.display())),
-    };
-    // Found before the work is done; and again when it is put in its place.
-    if path.symlink_metadata().is_ok() {
-        return Err(cannot(io::ErrorKind::AlreadyExists.into()));
-    }
-    // Like the store it comes from: nobody else's to read.
-    let mut file = DraftFile::begin(path).map_err(cannot)?;
-    let progress = Bar::new(term, head.last_seq, "exporting events");
-    let write = |lines: &[u8]| {
-        progress.add(PAGE as u64);
-        file.write_all(lines).map_err(cannot)
-    };
-    let manifest = export::write(world, session, with_artifacts, write).await?;
-    drop(progress);
-    file.put_new().map_err(cannot)?;
-    term.note(&format!("{} in {}", render::count(manifest.events, "event"), render::place(path)));
-    Ok(())
 }

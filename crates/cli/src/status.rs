@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 
 use portcullis::SessionId;
 use portcullis::harness::Settings as Wakes;
-use portcullis_event::facts::{SpanCompleted, SpanStarted};
+use portcullis_agent::status::{Activation, Holder, Standing};
+use portcullis_base::{Clock as _, SystemClock};
 use portcullis_event::fold::CustomRequest;
-use portcullis_event::{Body, LOCAL_TENANT, SessionStatus, State};
-use portcullis_pipeline::folded;
-use portcullis_store::{AskFilter, Head, Log as _, StoreError};
+use portcullis_store::Head;
 use serde_json::{Value, json};
 
 use crate::activity;
@@ -17,24 +16,17 @@ use crate::world::{World, key};
 
 /// Who holds a session, or held it and went without giving it back: then whoever comes next goes on with it.
 pub fn holder(world: &World, session: SessionId, head: &Head) -> Option<(&'static str, String)> {
-    let owner = head.lease_owner.as_ref()?;
-    if activity::lease(head).is_some() {
-        return Some(("held by", owner.to_string()));
-    }
-    let next = world.command(&format!("sessions wake {session}"));
-    let why = if activity::is_gone(owner) { "which is gone" } else { "whose lease ran out" };
-    Some(("left by", format!("{owner}, {why}; go on with: {next}")))
+    let next = || world.command(&format!("sessions wake {session}"));
+    Some(match Holder::of(head, SystemClock::new().now())? {
+        Holder::Holds { owner, .. } => ("held by", owner.to_string()),
+        Holder::Gone(owner) => ("left by", format!("{owner}, which is gone; go on with: {}", next())),
+        Holder::RanOut(owner) => ("left by", format!("{owner}, whose lease ran out; go on with: {}", next())),
+    })
 }
 
-/// The newest wake of the activation journal (agent-runtime 5.3): how it began, and how it ended if it has.
-type Activation = Option<(SpanStarted, Option<SpanCompleted>)>;
-
 pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Result<()> {
-    let created = world.created(session).await?;
-    let head = world.store.head(key(session)).await?.ok_or(StoreError::NoSession(session))?;
-    let state = folded(&*world.store, key(session)).await?;
-    let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?;
-    let activation = activation(world, session).await?;
+    let standing = Standing::read(&*world.store, key(session)).await?;
+    let Standing { created, head, state, asks, activation } = &standing;
     let resilience = Wakes::default();
     let progress = &state.progress;
     let answer = |call: &CustomRequest| {
@@ -50,11 +42,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
             })
         })
         .collect();
-    let retry = state.wakes.pending().filter(|wake| wake.is_retry()).map(|wake| wake.due_at).min();
-    let status = reads_as(&state);
-    // What it stopped for is over once it works, or is about to (agent-runtime 3.4).
-    let rests = matches!(status, SessionStatus::Idle | SessionStatus::RequiresAction | SessionStatus::Terminated);
-    let stopped = progress.last_stop.as_ref().filter(|_| rests);
+    let (status, stopped) = (standing.status(), standing.stop_reason());
     let shows = asks.iter().map(|ask| world.command(&format!("approvals show {}", ask.ask_id)));
     let commands: Vec<String> = shows.chain(progress.custom.values().map(answer)).collect();
     let document = json!({
@@ -67,14 +55,14 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         "summary": progress.last_summary,
         "turns": progress.usage.turns,
         "usage": progress.usage,
-        "pending_events": state.inbox.pending().len() + state.session.queued.len(),
-        "runnable_pending_event": runnable(&state),
+        "pending_events": standing.pending_inputs(),
+        "runnable_pending_event": standing.runnable(),
         "next_due_at": head.next_due_at,
-        "next_retry_at": retry,
+        "next_retry_at": standing.next_retry(),
         "retry_streak": head.failure_streak,
         "pending_queued_wakes": state.wakes.len(),
         "next_queued_wake_at": state.wakes.next().map(|(due, _)| due),
-        "lease": activity::lease(&head),
+        "lease": activity::lease(head),
         "resilience": {
             "retryable_tries": resilience.retryable_tries,
             "other_tries": resilience.other_tries,
@@ -84,7 +72,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         },
         "staged_drafts": [],
         "resources": 0,
-        "latest_activation": activation_document(&activation),
+        "latest_activation": activation.as_ref().map(activation_document),
         "unknown_invocations": progress.unknown,
         "pending_custom_tool": custom.first(),
         "pending_custom_tools": custom,
@@ -110,13 +98,12 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         line("last wake", safe_line(summary, 200));
     }
     line("requests", format!("{}, {}", progress.usage.turns, render::count(progress.usage.tool_calls, "call")));
-    let waiting = state.inbox.pending().len() + state.session.queued.len();
     line(
         "waits",
         format!(
             "{}{}",
-            render::count(waiting as u64, "input"),
-            runnable(&state).map(|kind| format!(" ({kind})")).unwrap_or_default()
+            render::count(standing.pending_inputs() as u64, "input"),
+            standing.runnable().map(|kind| format!(" ({kind})")).unwrap_or_default()
         ),
     );
     if let Some(due) = head.next_due_at {
@@ -130,7 +117,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
     for wake in wakes {
         line("wakes at", format!("{}: {}", wake.due_at, safe_line(&wake.reason, 100)));
     }
-    if let Some((label, value)) = holder(world, session, &head) {
+    if let Some((label, value)) = holder(world, session, head) {
         line(label, value);
     }
     for invocation in &progress.unknown {
@@ -142,65 +129,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
     Ok(term.print(&text)?)
 }
 
-/// A session that is idle and has input, or whose ask was answered and whose model has yet to hear of it, reads as
-/// `rescheduling`; no event says so (agent-runtime 3.3).
-fn reads_as(state: &State) -> SessionStatus {
-    let waits = waits(state);
-    match state.session.status {
-        SessionStatus::RequiresAction if !waits => SessionStatus::Rescheduling,
-        // Calls that nobody's model made ask as well.
-        SessionStatus::Idle if waits => SessionStatus::RequiresAction,
-        SessionStatus::Idle if runnable(state).is_some() => SessionStatus::Rescheduling,
-        status => status,
-    }
-}
-
-/// Whether somebody has to answer. What was asked before an interrupt takes no answer.
-fn waits(state: &State) -> bool {
-    let asked = state.asks.pending().any(|ask| !state.inbox.interrupted_after(ask.seq));
-    asked || !state.progress.custom.is_empty()
-}
-
-/// The same of a row in a list, from its head alone: nothing waits in it, and there is work.
-pub fn head_reads_as(head: &Head) -> SessionStatus {
-    match head.status {
-        SessionStatus::RequiresAction if head.blocked_n == 0 && head.work_due_at.is_some() => {
-            SessionStatus::Rescheduling
-        }
-        SessionStatus::Idle if head.blocked_n > 0 => SessionStatus::RequiresAction,
-        status => status,
-    }
-}
-
-/// The input that a wake would take up first.
-fn runnable(state: &State) -> Option<&'static str> {
-    let interrupted = state.inbox.interrupted();
-    state.inbox.pending().first().filter(|_| !waits(state) || interrupted).map(|input| input.kind())
-}
-
-async fn activation(world: &World, session: SessionId) -> anyhow::Result<Activation> {
-    let mut newest: Activation = None;
-    world
-        .each_page(session, 0, |page| {
-            for event in page.iter().filter(|event| event.kind.as_str().starts_with("span.")) {
-                match event.body() {
-                    Body::SpanStarted(span) => newest = Some((*span, None)),
-                    Body::SpanCompleted(span) => {
-                        if let Some((_, end)) = &mut newest {
-                            *end = Some(*span);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            Ok(())
-        })
-        .await?;
-    Ok(newest)
-}
-
-fn activation_document(activation: &Activation) -> Value {
-    let Some((began, ended)) = activation else { return Value::Null };
+fn activation_document(Activation { began, ended }: &Activation) -> Value {
     let kind = match ended {
         None => "activation.leased".to_owned(),
         Some(end) => format!("activation.{}", render::word(&end.disposition)),

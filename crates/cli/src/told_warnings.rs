@@ -7,7 +7,7 @@ use portcullis_store::Log as _;
 use crate::world::{PAGE, World, key};
 
 /// What a warning says that is about the workspace and not about what its command did, so that it need not be said again.
-const OF_THE_WORKSPACE: &str = "shown empty to commands";
+const OF_THE_WORKSPACE: &str = "that may hold secrets ";
 
 /// What the call before this one warned of that is still so.
 pub async fn before(world: &World, session: SessionId, observed: &Observed) -> Vec<String> {

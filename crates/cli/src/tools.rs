@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use crate::args::{Globals, Tools};
 use crate::exit::{ExitKind, failed};
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
-use crate::world::{call_session, offering, workspace};
+use crate::world::{NO_SESSION, offering, workspace};
 
 pub fn run(what: &Tools, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = globals.settings()?;
     let folder = workspace(globals)?;
     let runtime = offering(&settings, &folder)?.build()?;
-    let offer = runtime.offer(call_session(&folder));
+    let offer = runtime.offer(NO_SESSION);
     match what {
         Tools::List => list(&offer, &runtime.gate().policy(), term)?,
         Tools::Show { name } => {
@@ -25,11 +25,8 @@ pub fn run(what: &Tools, globals: &Globals, term: &Term) -> anyhow::Result<ExitK
             match hidden {
                 // A rule hides it, not its definition: without rules it is offered.
                 Some(hidden) => {
-                    let open = Runtime::builder()
-                        .workspace(&folder)
-                        .profile(settings.profile)
-                        .build()?
-                        .offer(call_session(&folder));
+                    let open =
+                        Runtime::builder().workspace(&folder).profile(settings.profile).build()?.offer(NO_SESSION);
                     show(&open, name, Some(&hidden.reason.to_string()), term)?;
                 }
                 None => show(&offer, name, None, term)?,

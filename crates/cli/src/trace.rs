@@ -1,18 +1,16 @@
 //! `sessions trace`: what a wake did and how long each part took, drawn from the times of its events.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use portcullis::SessionId;
-use portcullis_base::{EventId, IntentId, Timestamp, WakeId};
-use portcullis_event::{Body, Event};
+use portcullis_agent::trace::{self, Span, SpanEnd, SpanKind};
+use portcullis_base::{Timestamp, WakeId};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::failed;
 use crate::render::{self, BOLD, Term, safe_line, styled};
-use crate::replay::IntentsOf;
-use crate::world::World;
+use crate::world::{World, key};
 
 /// Columns of a drawing where nobody says how wide the place is.
 const WIDTH: usize = 100;
@@ -24,51 +22,6 @@ const NAMES_SHARE: usize = 3;
 /// Columns of the times.
 const TIMES: usize = 10;
 
-/// A part of a wake.
-#[derive(Debug, Clone, Serialize)]
-struct Span {
-    /// `wake`, `model_request`, `call`, `gate`, `approval`, `queue`, `run` or `settle`.
-    kind: &'static str,
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    from: Timestamp,
-    /// `None`: it has not ended.
-    to: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<String>,
-    spans: Vec<Span>,
-}
-
-impl Span {
-    fn new(kind: &'static str, name: impl Into<String>, from: Timestamp) -> Self {
-        Self { kind, name: name.into(), id: None, from, to: None, result: None, spans: Vec::new() }
-    }
-}
-
-/// Times of a call in one wake, as its events came.
-#[derive(Debug)]
-struct Call {
-    tool: String,
-    proposed: Timestamp,
-    asked: Option<Timestamp>,
-    answered: Option<Timestamp>,
-    scheduled: Option<Timestamp>,
-    started: Option<Timestamp>,
-    completed: Option<Timestamp>,
-    observed: Option<(Timestamp, String)>,
-    /// When the wake ended that left it to another.
-    paused: Option<Timestamp>,
-}
-
-/// One wake as it is read.
-struct Wake {
-    id: WakeId,
-    span: Span,
-    requests: BTreeMap<EventId, usize>,
-    calls: BTreeMap<IntentId, Call>,
-}
-
 pub async fn run(
     world: &World,
     session: SessionId,
@@ -76,14 +29,7 @@ pub async fn run(
     term: &Term,
 ) -> anyhow::Result<()> {
     world.created(session).await?;
-    let mut reader = Reader::default();
-    world
-        .each_page(session, 0, |page| {
-            page.iter().for_each(|event| reader.take(event));
-            Ok(())
-        })
-        .await?;
-    let mut wakes: Vec<(WakeId, Span)> = reader.wakes.into_iter().map(|wake| (wake.id, wake.whole())).collect();
+    let mut wakes = trace::read(&*world.store, key(session)).await?;
     if let Some(wanted) = wanted {
         wakes.retain(|(id, _)| *id == wanted);
         if wakes.is_empty() {
@@ -93,7 +39,7 @@ pub async fn run(
         wakes.drain(..wakes.len() - 1);
     }
     if term.json {
-        let wakes: Vec<_> = wakes.iter().map(|(_, span)| span).collect();
+        let wakes: Vec<SpanDocument> = wakes.iter().map(|(_, span)| document(span)).collect();
         return term.document(&json!({"session_id": session, "wakes": wakes}));
     }
     if wakes.is_empty() {
@@ -105,153 +51,56 @@ pub async fn run(
     Ok(term.print(drawn.join("\n").trim_end())?)
 }
 
-#[derive(Default)]
-struct Reader {
-    wakes: Vec<Wake>,
-    intents: IntentsOf,
+/// What a part is called; a model, a tool and a person may have chosen the words.
+fn name(span: &Span) -> String {
+    match span.kind {
+        SpanKind::Wake => safe_line(&span.name, 200),
+        SpanKind::Call => safe_line(&span.name, 60),
+        _ => span.name.clone(),
+    }
 }
 
-impl Reader {
-    fn take(&mut self, event: &Event) {
-        let at = event.at;
-        match event.body() {
-            Body::SpanStarted(span) => {
-                let mut wake = Span::new("wake", safe_line(&span.summary, 200), at);
-                wake.id = Some(span.span_id.to_string());
-                self.wakes.push(Wake {
-                    id: span.span_id,
-                    span: wake,
-                    requests: BTreeMap::new(),
-                    calls: BTreeMap::new(),
-                });
-            }
-            Body::SpanCompleted(span) => {
-                if let Some(wake) = self.wakes.iter_mut().rfind(|wake| wake.id == span.span_id) {
-                    wake.span.to = Some(at);
-                    let why = span.error_code.map(|code| format!(" ({})", safe_line(&code, 40))).unwrap_or_default();
-                    wake.span.result = Some(format!("{}{why}", render::word(&span.result)));
-                }
-            }
-            body => {
-                // What a person answers between two wakes belongs to the call that waited.
-                let of_call = self.intents.of(&body);
-                let owner = of_call
-                    .and_then(|intent| self.wakes.iter().rposition(|wake| wake.calls.contains_key(&intent)))
-                    .or_else(|| {
-                        let id = event.wake_id?;
-                        self.wakes.iter().rposition(|wake| wake.id == id)
-                    });
-                let owner =
-                    of_call.filter(|_| runs(&body)).and_then(|intent| self.taken_up(owner?, event, intent)).or(owner);
-                if let Some(wake) = owner.and_then(|at| self.wakes.get_mut(at)) {
-                    wake.take(event.id, at, body, of_call);
-                }
-            }
+/// How it ended, in words.
+fn result(span: &Span) -> Option<String> {
+    Some(match span.end.as_ref()? {
+        SpanEnd::Wake { result, error_code } => {
+            let why = error_code.as_ref().map(|code| format!(" ({})", safe_line(code, 40))).unwrap_or_default();
+            format!("{}{why}", render::word(result))
         }
-    }
-}
-
-impl Reader {
-    /// A call that waited in one wake and gets on in another: in the first it was blocked, and in the other it runs
-    /// (agent-runtime 3.5). The place of the other.
-    fn taken_up(&mut self, owner: usize, event: &Event, intent: IntentId) -> Option<usize> {
-        let here = event.wake_id?;
-        let here = self.wakes.iter().rposition(|wake| wake.id == here).filter(|here| *here != owner)?;
-        let left = self.wakes.get_mut(owner)?;
-        let ended = left.span.to?;
-        let call = left.calls.get_mut(&intent)?;
-        call.paused = Some(ended);
-        let rest = Call::new(call.tool.clone(), event.at);
-        self.wakes.get_mut(here)?.calls.insert(intent, rest);
-        Some(here)
-    }
-}
-
-/// Whether a call gets on by it, other than by somebody's answer.
-fn runs(body: &Body) -> bool {
-    matches!(body, Body::Scheduled(_) | Body::InvocationStarted(_) | Body::InvocationCompleted(_) | Body::Observed(_))
-}
-
-impl Wake {
-    fn take(&mut self, event: EventId, at: Timestamp, body: Body, intent: Option<IntentId>) {
-        match body {
-            Body::ModelRequestStart(start) => {
-                self.requests.insert(event, self.span.spans.len());
-                self.span.spans.push(Span::new("model_request", start.model, at));
-            }
-            Body::ModelRequestEnd(end) => {
-                let place = self.requests.get(&end.model_request_start_id).copied();
-                if let Some(span) = place.and_then(|place| self.span.spans.get_mut(place)) {
-                    span.to = Some(at);
-                    let tokens = end
-                        .model_usage
-                        .map(|usage| format!(", {} tokens in, {} out", usage.input_tokens, usage.output_tokens));
-                    span.result = Some(format!("{}{}", safe_line(&end.stop, 40), tokens.unwrap_or_default()));
-                }
-            }
-            Body::IntentProposed(intent) => {
-                self.calls.insert(intent.intent_id, Call::new(intent.tool.clone(), at));
-            }
-            body => {
-                let Some(call) = intent.and_then(|intent| self.calls.get_mut(&intent)) else { return };
-                match body {
-                    Body::PermissionAsked(_) => call.asked = Some(at),
-                    Body::AskReplied(_) | Body::AskClosed(_) => call.answered = call.answered.or(Some(at)),
-                    Body::Scheduled(_) => call.scheduled = Some(at),
-                    Body::InvocationStarted(_) => call.started = Some(at),
-                    Body::InvocationCompleted(_) => call.completed = Some(at),
-                    Body::Observed(seen) => call.observed = Some((at, seen.code.to_string())),
-                    _ => {}
-                }
-            }
+        SpanEnd::ModelRequest { stop, usage } => {
+            let usage = usage.as_ref();
+            let tokens = usage.map(|usage| format!(", {} tokens in, {} out", usage.input_tokens, usage.output_tokens));
+            format!("{}{}", safe_line(stop, 40), tokens.unwrap_or_default())
         }
-    }
-
-    /// The wake with its calls in their place.
-    fn whole(mut self) -> Span {
-        for (id, call) in self.calls {
-            self.span.spans.push(call.span(id));
-        }
-        self.span.spans.sort_by_key(|span| span.from);
-        self.span
-    }
+        SpanEnd::Observed(code) => code.clone(),
+        SpanEnd::Blocked => "blocked".to_owned(),
+    })
 }
 
-impl Call {
-    fn new(tool: String, proposed: Timestamp) -> Self {
-        Self {
-            tool,
-            proposed,
-            asked: None,
-            answered: None,
-            scheduled: None,
-            started: None,
-            completed: None,
-            observed: None,
-            paused: None,
-        }
-    }
+/// A part as programs read it.
+#[derive(Serialize)]
+struct SpanDocument {
+    kind: &'static str,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    from: Timestamp,
+    to: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<String>,
+    spans: Vec<SpanDocument>,
+}
 
-    fn span(self, id: IntentId) -> Span {
-        let mut span = Span::new("call", safe_line(&self.tool, 60), self.proposed);
-        span.id = Some(id.to_string());
-        span.to = self.observed.as_ref().map(|(at, _)| *at).or(self.paused);
-        span.result = self.observed.as_ref().map(|(_, code)| code.clone());
-        span.result = span.result.or_else(|| self.paused.map(|_| "blocked".to_owned()));
-        let end = span.to;
-        let mut phase = |kind, from: Option<Timestamp>, to: Option<Timestamp>| {
-            if let Some(from) = from {
-                span.spans.push(Span { to, ..Span::new(kind, kind, from) });
-            }
-        };
-        let decided = self.asked.or(self.scheduled).or(self.started).or(end);
-        phase("gate", Some(self.proposed), decided);
-        phase("approval", self.asked, self.answered);
-        let ready = self.scheduled.filter(|_| self.started.is_some());
-        phase("queue", ready, self.started);
-        phase("run", self.started, self.completed.or(end));
-        phase("settle", self.completed, end);
-        span
+fn document(span: &Span) -> SpanDocument {
+    let Span { kind, id, from, to, spans, .. } = span;
+    SpanDocument {
+        kind: kind.as_str(),
+        name: name(span),
+        id: id.clone(),
+        from: *from,
+        to: *to,
+        result: result(span),
+        spans: spans.iter().map(document).collect(),
     }
 }
 
@@ -270,14 +119,14 @@ fn drawing(id: WakeId, wake: &Span, width: usize) -> String {
     // An id is of use only whole.
     let mut text = styled(BOLD, &id);
     match width.checked_sub(id.len() + 2) {
-        Some(room @ 12..) => text.push_str(&format!(" {}\n", safe_line(&wake.name, room))),
-        _ => text.push_str(&format!("\n{}\n", safe_line(&wake.name, width - 1))),
+        Some(room @ 12..) => text.push_str(&format!(" {}\n", safe_line(&name(wake), room))),
+        _ => text.push_str(&format!("\n{}\n", safe_line(&name(wake), width - 1))),
     }
-    let result = wake.result.as_deref().unwrap_or("not ended");
+    let result = result(wake).unwrap_or_else(|| "not ended".to_owned());
     let began = format!("began {}, {result}", wake.from);
     match began.chars().count() <= width {
         true => text.push_str(&began),
-        false => text.push_str(&format!("began {}\n{}", wake.from, safe_line(result, width - 1))),
+        false => text.push_str(&format!("began {}\n{}", wake.from, safe_line(&result, width - 1))),
     }
     text.push('\n');
     row(&mut text, wake, 0, &scale);
@@ -310,11 +159,11 @@ impl Scale {
 }
 
 fn row(text: &mut String, span: &Span, depth: usize, scale: &Scale) {
-    let label = match (span.kind, &span.result) {
-        ("wake", _) => "wake".to_owned(),
-        ("model_request", _) => format!("model {}", span.name),
-        ("call", Some(code)) if code != "ok" => format!("{} {code}", span.name),
-        _ => span.name.clone(),
+    let label = match (span.kind, result(span)) {
+        (SpanKind::Wake, _) => "wake".to_owned(),
+        (SpanKind::ModelRequest, _) => format!("model {}", span.name),
+        (SpanKind::Call, Some(code)) if code != "ok" => format!("{} {code}", name(span)),
+        _ => name(span),
     };
     let label = format!("{}{}", "  ".repeat(depth), safe_line(&label, (scale.names - 2).saturating_sub(2 * depth)));
     let time = match span.to {
@@ -324,9 +173,9 @@ fn row(text: &mut String, span: &Span, depth: usize, scale: &Scale) {
     let begin = scale.column(span.from);
     let end = scale.column(span.to.unwrap_or(scale.to)).max(begin);
     let mark = match span.kind {
-        "approval" => "·",
-        "gate" | "queue" | "settle" => "░",
-        "model_request" => "▒",
+        SpanKind::Approval => "·",
+        SpanKind::Gate | SpanKind::Queue | SpanKind::Settle => "░",
+        SpanKind::ModelRequest => "▒",
         _ => "█",
     };
     let bar = format!("{}{}", " ".repeat(begin), mark.repeat(end - begin + 1));

@@ -1,53 +1,20 @@
 //! `sessions unknown|resolve`: calls that had begun when their process died, and what a person found out about them.
 
 use portcullis::SessionId;
+use portcullis_agent::unknown::{UnknownCall, session_of, unknown_calls};
 use portcullis_base::InvocationId;
 use portcullis_event::LOCAL_TENANT;
 use portcullis_event::facts::Resolution;
-use portcullis_pipeline::folded;
-use portcullis_store::{IntentRow, Log as _};
 use serde_json::json;
 
 use crate::args::LearnedOutcome;
 use crate::exit::failed;
 use crate::person;
 use crate::render::{self, Term, safe_line};
-use crate::world::{World, key};
-
-/// One such call.
-struct UnknownCall {
-    session: SessionId,
-    invocation: InvocationId,
-    row: Option<IntentRow>,
-}
-
-/// Those of a session.
-async fn of(world: &World, session: SessionId) -> anyhow::Result<Vec<UnknownCall>> {
-    let state = folded(&*world.store, key(session)).await?;
-    if state.progress.unknown.is_empty() {
-        return Ok(Vec::new());
-    }
-    let rows = world.store.intents(key(session), false).await?;
-    let found = state.progress.unknown.iter().map(|invocation| UnknownCall {
-        session,
-        invocation: *invocation,
-        row: rows.iter().find(|row| row.invocation_id == Some(*invocation)).cloned(),
-    });
-    Ok(found.collect())
-}
+use crate::world::{Role, World};
 
 pub async fn list(world: &World, session: Option<SessionId>, term: &Term) -> anyhow::Result<()> {
-    let sessions = match session {
-        Some(session) => {
-            world.created(session).await?;
-            vec![session]
-        }
-        None => world.store.logs(LOCAL_TENANT).await?,
-    };
-    let mut all = Vec::new();
-    for session in sessions {
-        all.extend(of(world, session).await?);
-    }
+    let all = unknown_calls(&*world.store, LOCAL_TENANT, session).await?;
     if term.json {
         let rows: Vec<_> = all
             .iter()
@@ -88,8 +55,11 @@ pub async fn resolve(
     note: Option<&str>,
     term: &Term,
 ) -> anyhow::Result<()> {
-    let session = session_of(world, invocation).await?;
-    let runtime = world.appending(session, "portcullis sessions").await?;
+    let session = session_of(&*world.store, LOCAL_TENANT, invocation).await?.ok_or_else(|| {
+        let list = world.command("sessions unknown");
+        failed(format!("no call {invocation} in this store; those whose outcome is unknown: {list}"))
+    })?;
+    let runtime = world.appending(session, Role::standing("portcullis sessions")).await?;
     let resolution = match what {
         LearnedOutcome::Happened => Resolution::Happened,
         LearnedOutcome::DidNotHappen => Resolution::DidNotHappen,
@@ -101,16 +71,4 @@ pub async fn resolve(
         }));
     }
     Ok(term.print(&format!("recorded: {invocation} {}", render::word(&resolution).replace('_', " ")))?)
-}
-
-/// The session in which a call ran.
-async fn session_of(world: &World, invocation: InvocationId) -> anyhow::Result<SessionId> {
-    for session in world.store.logs(LOCAL_TENANT).await? {
-        let rows = world.store.intents(key(session), false).await?;
-        if rows.iter().any(|row| row.invocation_id == Some(invocation)) {
-            return Ok(session);
-        }
-    }
-    let list = world.command("sessions unknown");
-    Err(failed(format!("no call {invocation} in this store; those whose outcome is unknown: {list}")))
 }

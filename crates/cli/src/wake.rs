@@ -20,10 +20,11 @@ use crate::exit::{ExitKind, failed, fault};
 use crate::flagged;
 use crate::hints;
 use crate::render::{DIM, Term, safe, safe_line, styled};
+use crate::run::model;
 use crate::run::words::claims_checked;
 use crate::signals::interruptible;
 use crate::thinker;
-use crate::world::{World, key};
+use crate::world::{Role, World, key};
 
 /// The script of a model that is there only because a wake has one: it fits no request.
 const NEVER_ASKED: &str = "[[turn]]\nwhen = { turn = 1000000 }\ntext = \"none\"\n";
@@ -41,13 +42,20 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
     let inputs = folded(&*world.store, key(session)).await?.inbox.pending().to_vec();
     let only_stops =
         !inputs.is_empty() && inputs.iter().all(|input| matches!(input.said, InputContent::Interrupt { .. }));
-    let model = match thinker::choose(&world.settings, term).await {
+    let mut setup = thinker::started(world.setup(session).await?.setup, &world.settings);
+    let choice = thinker::model_of(&world.settings, &setup);
+    let model = match model::choose(&world.settings, &choice, false, term).await {
         // To record an interrupt no model is asked.
         Err(_) if only_stops => Arc::new(Scripted::parse("no model", NEVER_ASKED)?.strict(true)) as Arc<dyn Model>,
-        chosen => chosen?,
+        chosen => {
+            let (model, chosen) = chosen?;
+            setup.model = chosen;
+            model
+        }
     };
-    let runtime = world.runtime_of(session, "portcullis sessions wake").await?;
-    let agent = thinker::agent(&runtime, &model, &world.settings, term).await;
+    let role = Role::standing("portcullis sessions wake");
+    let runtime = world.runtime_by(&world.settings, session, setup, role).await?;
+    let agent = thinker::agent(&runtime, &model, &choice, term).await;
     let cancel = CancellationToken::new();
     let words = format!("{} works", safe_line(&model.name().to_string(), 80));
     let (woken, interrupted) = loop {
@@ -62,7 +70,7 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
             break (woken, interrupted);
         }
     };
-    call::let_go(&runtime, term).await;
+    call::shutdown_and_report(&runtime, term).await;
     let woken = woken.map_err(|error| match error {
         RuntimeError::Held(owner) => {
             fault(ExitKind::Broken, format!("lease_contended: the session is in use by {owner}; wait until it is done"))

@@ -10,7 +10,7 @@ use portcullis_store::Notices as _;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 
-use crate::approvals::settle;
+use crate::approvals::answer_and_run;
 use crate::ask::Ask;
 use crate::ask_sheet::Sheet;
 use crate::ask_text::AskDetail;
@@ -155,8 +155,12 @@ impl Watch<'_> {
                 }
             };
             let reply = match step {
-                // A page was shown for it.
-                Step::Nothing | Step::NextPage | Step::AllFacts => continue,
+                // A page was shown for it, or it is not offered here.
+                Step::Nothing | Step::NextPage | Step::AllFacts | Step::Reason(_) => continue,
+                Step::EnterTooSoon => {
+                    self.term.note(&sheet.chooser.selection().unwrap_or_default());
+                    continue;
+                }
                 Step::Cleared => {
                     self.offer_again("nothing is selected", &sheet.chooser);
                     continue;
@@ -189,7 +193,7 @@ impl Watch<'_> {
             };
             // A call that fails is that call's matter; the watch goes on.
             if let Err(error) =
-                settle(self.world, &sheet.whole.ask.row, person::answer(reply, "cli", None), self.term).await
+                answer_and_run(self.world, &sheet.whole.ask.row, person::answer(reply, "cli", None), self.term).await
             {
                 self.term.error(&hints::explained_chain(&error));
             }

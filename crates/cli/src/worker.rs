@@ -8,9 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use portcullis::harness::{Activity, Crew, Post, SESSIONS_AT_ONCE, Worker, WorkerSettings, WorkerStop};
 use portcullis::model::Model;
-use portcullis::{Agent, ProjectGuidance, Runtime, SessionId, SystemClock};
+use portcullis::{Agent, ModelSetup, ProjectGuidance, Runtime, SessionId, SystemClock};
 use portcullis_base::{Clock as _, Digest, WorkerId};
-use portcullis_config::{ApprovalMode, ProjectRules, Settings};
+use portcullis_config::{ApprovalMode, ModelChoice, ProjectRules, Settings};
 use portcullis_event::LOCAL_TENANT;
 use portcullis_store::{AskFilter, HostLiveness, Log as _, StoreError};
 use serde_json::json;
@@ -24,10 +24,10 @@ use crate::exit::{ExitKind, streamed};
 use crate::flagged;
 use crate::hints;
 use crate::render::{self, Term};
-use crate::run::warn_of;
+use crate::run::{model, warn_of};
 use crate::signals::Leave;
 use crate::thinker;
-use crate::world::World;
+use crate::world::{Role, World};
 
 /// Workspaces that are kept open between wakes; past it those that nobody works in are closed.
 const WORKSPACES: usize = 64;
@@ -40,7 +40,14 @@ const OPEN_AGAIN: Duration = Duration::from_secs(1);
 
 pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = thinker::settings(globals)?;
-    let model = thinker::choose(&settings, term).await?;
+    let models = ModelsInUse::default();
+    // A model that a flag or a variable names is for every session; others may have their own.
+    if let Err(error) = models.of(&settings, &settings.model, term).await {
+        if settings.chosen.model {
+            return Err(error);
+        }
+        term.note(&format!("{}; sessions that name no model wait", hints::explained_chain(&error)));
+    }
     let world = Arc::new(if args.watch { opened(&settings, term).await? } else { World::open(settings, term)? });
     for session in &args.session {
         world.created(*session).await?;
@@ -50,7 +57,7 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
     let crew = Arc::new(Workspaces {
         world: Arc::clone(&world),
         globals: globals.clone(),
-        model,
+        models,
         term: *term,
         open: Mutex::default(),
         retired: Mutex::default(),
@@ -186,13 +193,33 @@ async fn tell_waiting(world: &World, term: &Term) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A runtime for each workspace that sessions were made in.
+/// The models that sessions work with, each opened once.
+#[derive(Default)]
+struct ModelsInUse(Mutex<HashMap<String, OpenedModel>>);
+
+type OpenedModel = (Arc<dyn Model>, Option<ModelSetup>);
+
+impl ModelsInUse {
+    async fn of(&self, settings: &Settings, choice: &ModelChoice, term: &Term) -> anyhow::Result<OpenedModel> {
+        let mut open = self.0.lock().await;
+        let name = format!("{choice:?}");
+        if let Some(known) = open.get(&name) {
+            return Ok(known.clone());
+        }
+        let opened = model::choose(settings, choice, false, term).await?;
+        open.insert(name, opened.clone());
+        Ok(opened)
+    }
+}
+
+/// A runtime for each setup that sessions run as.
 struct Workspaces {
     world: Arc<World>,
     globals: Globals,
-    model: Arc<dyn Model>,
+    models: ModelsInUse,
     term: Term,
-    open: Mutex<HashMap<PathBuf, Arc<OpenWorkspace>>>,
+    /// By the hash of the setup.
+    open: Mutex<HashMap<Digest, Arc<OpenWorkspace>>>,
     /// Those whose rules have changed, until nobody works there any more.
     retired: Mutex<Vec<Arc<OpenWorkspace>>>,
 }
@@ -248,42 +275,53 @@ impl Workspaces {
         })
     }
 
-    /// The place of a session, as the rules and the guidance are now: what changed since the last session was taken up
+    /// A runtime for the setup of a session, as the rules and the guidance are now: what changed since the last session was taken up
     /// there holds for this one (agent-runtime 5.9). A file that cannot be read stops it, as it stops a start.
     async fn place(&self, session: SessionId) -> anyhow::Result<Arc<OpenWorkspace>> {
-        let folder = self.world.created(session).await?.workspace.map(PathBuf::from).unwrap_or_default();
+        let own = self.world.setup(session).await?;
+        let folder = own.setup.workspace.as_ref().map(PathBuf::from).unwrap_or_default();
         let mut open = self.open.lock().await;
         self.let_go_of_retired().await;
         let settings = thinker::settings(&self.globals)?;
+        let choice = thinker::model_of(&settings, &own.setup);
+        let (model, chosen) = self.models.of(&settings, &choice, &self.term).await?;
+        let mut setup = own.setup.clone();
+        if settings.chosen.profile {
+            setup.profile = settings.profile;
+        }
+        if setup.model.is_some() {
+            setup.model = chosen;
+        }
+        let name = setup.hash();
         let rules = match folder.is_dir() {
             true => format!("{:?}", ProjectRules::load(&settings.home, &folder)?),
             false => String::new(),
         };
         let made_with = Digest::of(format!("{settings:?}{rules}").as_bytes());
-        if let Some(place) = open.get(&folder).filter(|_| folder.is_dir()) {
+        if let Some(place) = open.get(&name).filter(|_| folder.is_dir()) {
             if place.made_with == made_with && place.runtime.guidance().await == place.guidance {
+                place.runtime.change_setup(session, &own, &setup).await?;
                 return Ok(Arc::clone(place));
             }
             tracing::info!("the rules or the guidance of a workspace changed; they are taken up");
         }
-        let runtime = self.world.runtime_of_with(&settings, session, "portcullis worker").await?;
+        let role = Role::standing("portcullis worker");
+        let runtime = self.world.runtime_by(&settings, session, setup.clone(), role).await?;
+        runtime.change_setup(session, &own, &setup).await?;
         let guidance = runtime.guidance().await;
         warn_of(&guidance, &self.term);
-        let agent = thinker::guided(&runtime, &self.model, &settings, guidance.guidance.clone());
+        let agent = thinker::guided(&runtime, &model, &choice, guidance.guidance.clone());
         let place = Arc::new(OpenWorkspace { runtime, agent, made_with, guidance });
         if open.len() >= WORKSPACES {
-            let idle: Vec<PathBuf> = open
-                .iter()
-                .filter(|(_, place)| Arc::strong_count(place) == 1)
-                .map(|(folder, _)| folder.clone())
-                .collect();
-            for folder in idle {
-                if let Some(place) = open.remove(&folder) {
+            let idle: Vec<Digest> =
+                open.iter().filter(|(_, place)| Arc::strong_count(place) == 1).map(|(name, _)| *name).collect();
+            for name in idle {
+                if let Some(place) = open.remove(&name) {
                     self.tell_left(place.runtime.shutdown().await);
                 }
             }
         }
-        if let Some(old) = open.insert(folder, Arc::clone(&place)) {
+        if let Some(old) = open.insert(name, Arc::clone(&place)) {
             self.retired.lock().await.push(old);
             self.let_go_of_retired().await;
         }

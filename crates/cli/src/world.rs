@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use portcullis::{Profile, Runtime, RuntimeBuilder, SecretText};
+use portcullis::{
+    Runtime, RuntimeBuilder, RuntimeError, SecretText, SessionSetup, Setup, session_setup, session_setup_at,
+};
 use portcullis_base::{Digest, Entropy as _, SessionId, SystemClock, SystemIds};
 use portcullis_config::{ELSEWHERE, Settings, runtime_folders};
 use portcullis_event::facts::SessionCreated;
-use portcullis_event::{Body, CheckpointKey, Event, EventBody as _, LOCAL_TENANT, SessionStatus};
-use portcullis_store::{AskRow, Head, HostLiveness, LocalArtifacts, Log as _, SessionKey, StoreError, was_erased};
+use portcullis_event::{CheckpointKey, Event, LOCAL_TENANT};
+use portcullis_store::{
+    AskRow, Head, HostLiveness, LocalArtifacts, Log as _, SessionKey, StoreError, created, is_erased,
+};
 use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 
 use crate::args::Globals;
@@ -24,6 +28,30 @@ pub const PAGE: usize = 500;
 
 /// Notices of commits are hints and may be lost; whoever waits for one looks again after this.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// What a process is to others who come across a session that it holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Role {
+    what: &'static str,
+    brief: bool,
+}
+
+impl Role {
+    /// It holds a session for as long as it likes.
+    pub const fn standing(what: &'static str) -> Self {
+        Self { what, brief: false }
+    }
+
+    /// It holds a session for one call or answer.
+    pub const fn brief(what: &'static str) -> Self {
+        Self { what, brief: true }
+    }
+
+    fn of(self, builder: RuntimeBuilder) -> RuntimeBuilder {
+        let builder = builder.called(self.what);
+        if self.brief { builder.brief() } else { builder }
+    }
+}
 
 /// The key of a session of the one tenant this build serves.
 pub fn key(session: SessionId) -> SessionKey {
@@ -46,6 +74,9 @@ pub fn workspace(globals: &Globals) -> anyhow::Result<PathBuf> {
 pub fn call_session(workspace: &Path) -> SessionId {
     session_of(&[b"portcullis-call-session-1:", workspace.as_os_str().as_bytes()].concat())
 }
+
+/// A session that is none: to look at what is offered to every one.
+pub const NO_SESSION: SessionId = SessionId::from_u128(0);
 
 /// The one that takes the place of a workspace's session that was erased.
 pub fn next_call_session(erased: SessionId) -> SessionId {
@@ -167,12 +198,12 @@ impl World {
         Ok(Arc::new(opened.with_context(|| format!("cannot keep artifacts in {}", root.display()))?))
     }
 
-    /// A runtime for one workspace over this store.
-    pub fn runtime(&self, workspace: &Path, called: &str) -> anyhow::Result<Runtime> {
-        self.runtime_with(&self.settings, workspace, called)
+    /// A runtime for one workspace over this store, as the configuration says.
+    pub fn runtime(&self, workspace: &Path, role: Role) -> anyhow::Result<Runtime> {
+        Ok(role.of(self.builder(&self.settings, workspace)?).build()?)
     }
 
-    fn runtime_with(&self, settings: &Settings, workspace: &Path, called: &str) -> anyhow::Result<Runtime> {
+    fn builder(&self, settings: &Settings, workspace: &Path) -> anyhow::Result<RuntimeBuilder> {
         home_workspace::permitted(settings, workspace)?;
         for (folder, why) in runtime_folders::prepare(workspace) {
             if let Some(term) = &self.term {
@@ -180,30 +211,41 @@ impl World {
                 term.note(&format!("warning: {} cannot be made ({why}), {text}", place(&folder)));
             }
         }
-        let builder = offering(settings, workspace)?
+        Ok(offering(settings, workspace)?
             .store(Arc::clone(&self.store) as _, self.artifacts()? as _)
             .sealing_key(settings.home.sealing_key(&*self.ids)?)
             .artifact_quota(settings.quota)
             .ask_expiry(settings.ask_expiry)
-            .shell_idle(settings.shell_idle)
-            .called(called);
-        Ok(builder.build()?)
+            .shell_idle(settings.shell_idle))
     }
 
-    /// A runtime for the workspace that a session was made in.
-    pub async fn runtime_of(&self, session: SessionId, called: &str) -> anyhow::Result<Runtime> {
-        self.runtime_of_with(&self.settings, session, called).await
+    /// A runtime that acts by the setup of a session.
+    pub async fn runtime_of(&self, session: SessionId, role: Role) -> anyhow::Result<Runtime> {
+        let own = self.setup(session).await?.setup;
+        self.runtime_by(&self.settings, session, own, role).await
     }
 
-    /// The same with settings that may have changed since the store was opened.
-    pub async fn runtime_of_with(
+    /// A runtime that can carry out the call of an ask: it acts by the setup that the session had when it asked.
+    pub async fn runtime_for(&self, row: &AskRow, role: Role) -> anyhow::Result<Runtime> {
+        let then = session_setup_at(&*self.store, key(row.session_id), row.asked_seq).await;
+        let then = then.map_err(RuntimeError::from)?;
+        self.runtime_by(&self.settings, row.session_id, then.setup, role).await
+    }
+
+    /// What a session runs as.
+    pub async fn setup(&self, session: SessionId) -> anyhow::Result<SessionSetup> {
+        Ok(session_setup(&*self.store, key(session)).await.map_err(RuntimeError::from)?)
+    }
+
+    /// A runtime that acts by a setup of a session, with settings that may have changed since the store was opened.
+    pub async fn runtime_by(
         &self,
         settings: &Settings,
         session: SessionId,
-        called: &str,
+        setup: Setup,
+        role: Role,
     ) -> anyhow::Result<Runtime> {
-        let created = self.created(session).await?;
-        let folder = created.workspace.ok_or_else(|| failed(format!("session {session} has no workspace")))?;
+        let folder = setup.workspace.clone().ok_or_else(|| failed(format!("session {session} has no workspace")))?;
         let folder = Path::new(&folder);
         if !folder.is_dir() {
             let text = format!(
@@ -222,53 +264,22 @@ impl World {
                 now.display()
             )));
         }
-        self.runtime_with(settings, folder, called)
+        Ok(role.of(self.builder(settings, folder)?.setup(setup)).build()?)
     }
 
     /// A runtime that only appends to the log of a session: its folder may be gone.
-    pub async fn appending(&self, session: SessionId, called: &str) -> anyhow::Result<Runtime> {
+    pub async fn appending(&self, session: SessionId, role: Role) -> anyhow::Result<Runtime> {
         self.created(session).await?;
         let builder = concealing(Runtime::builder())
             .store(Arc::clone(&self.store) as _, self.artifacts()? as _)
             .sealing_key(self.settings.home.sealing_key(&*self.ids)?)
-            .called(called);
-        Ok(builder.build()?)
-    }
-
-    /// A runtime that can carry out the call of an ask: its tool is the one that was asked about, under whichever
-    /// profile that was. If there is none, that is for the gate to say.
-    pub async fn runtime_for(&self, row: &AskRow, called: &str) -> anyhow::Result<Runtime> {
-        let first = self.runtime_of(row.session_id, called).await?;
-        let tool = row.facts.get("tool").and_then(serde_json::Value::as_str).unwrap_or_default();
-        let fits = |runtime: &Runtime| {
-            let offer = runtime.offer(row.session_id);
-            offer.entries().any(|(name, entry)| {
-                name.as_str() == tool && entry.definition.version.as_str() == row.definition_version
-            })
-        };
-        let (Some(workspace), false) = (first.workspace(), fits(&first)) else { return Ok(first) };
-        for profile in Profile::ALL {
-            let mut settings = self.settings.clone();
-            settings.profile = profile;
-            let other = self.runtime_with(&settings, workspace, called)?;
-            if fits(&other) {
-                return Ok(other);
-            }
-        }
-        Ok(first)
+            .appends_only();
+        Ok(role.of(builder).build()?)
     }
 
     /// How a session was made.
-    pub async fn created(&self, session: SessionId) -> anyhow::Result<SessionCreated> {
-        let first = self.store.read(key(session), 0, 1).await?;
-        match first.first().map(Event::body) {
-            Some(Body::SessionCreated(created)) => Ok(*created),
-            Some(_) if first.iter().all(|event| event.payload.is_none()) => Err(StoreError::Erased(session).into()),
-            Some(Body::Unknown { kind, .. }) if kind == SessionCreated::KIND => {
-                Err(StoreError::Corrupt(format!("the first event of session {session} is missing or damaged")).into())
-            }
-            _ => Err(StoreError::NoSession(session).into()),
-        }
+    pub async fn created(&self, session: SessionId) -> Result<SessionCreated, StoreError> {
+        created(&*self.store, key(session)).await
     }
 
     /// Every event of a log after `after`, a page at a time.
@@ -288,12 +299,7 @@ impl World {
 
     /// Whether a log ended by being erased.
     pub async fn is_erased(&self, session: SessionId, head: &Head) -> Result<bool, StoreError> {
-        // Only a log that ended is looked at.
-        let last = match head.status {
-            SessionStatus::Terminated => self.store.read(key(session), head.last_seq.saturating_sub(1), 1).await?,
-            _ => Vec::new(),
-        };
-        Ok(was_erased(head, || last.into_iter().next()))
+        is_erased(&*self.store, key(session), head).await
     }
 
     /// Where ids come from.

@@ -1,5 +1,6 @@
 //! Words of git that make it run something: settings, helpers and filters.
 
+use super::git_editor;
 use super::option_reader::{OptionReader, ReadWord, ValuedOptions};
 
 /// Settings that only change how git looks at things or shows them.
@@ -150,6 +151,11 @@ pub(super) fn once_more(words: &[String]) -> &[String] {
         Some(at) if words[at] == "for-each-repo" => &words[at + 1..],
         _ => &[],
     }
+}
+
+/// Whether git opens an editor, which reads what git was given to read.
+pub(super) fn opens_editor(words: &[String]) -> bool {
+    verb(words).is_some_and(|at| git_editor::opens(&words[at], &words[at + 1..]))
 }
 
 /// Whether git runs a program that its words give it.

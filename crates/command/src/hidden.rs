@@ -155,9 +155,29 @@ fn module_runs(family: &str, words: &[String]) -> bool {
         || (module == "coverage" && other().is_some_and(|words| module_runs(family, words)))
 }
 
+/// Whether an absolute path leads through `/proc` or `/dev`, where a name stands for what a process has open or for where it
+/// is. A link among the folders before a `..` may lead there, too.
+#[must_use]
+pub fn is_of_a_process(path: &str) -> bool {
+    let (mut depth, mut up) = (0_usize, false);
+    path.starts_with('/')
+        && path.split('/').any(|name| {
+            match name {
+                "" | "." => {}
+                ".." => (depth, up) = (depth.saturating_sub(1), true),
+                "proc" | "dev" if depth == 0 || up => return true,
+                _ => depth += 1,
+            }
+            false
+        })
+}
+
 /// Why nobody can tell from the words what the command does, if so.
 pub(super) fn hidden_program(argv: &[String]) -> Option<&'static str> {
     let (program, words) = argv.split_first()?;
+    if is_of_a_process(program) {
+        return Some("which program a path below /proc or /dev is becomes known only when the line runs");
+    }
     // The value of a variable may be a path.
     let name = if is_assignment(program) { program } else { inline::plain_name(base(program)) };
     if is_shell(name) {
@@ -349,7 +369,10 @@ pub(super) fn hides(argv: &[String]) -> bool {
     let Some((program, words)) = argv.split_first() else { return false };
     let name = if is_assignment(program) { program } else { inline::plain_name(base(program)) };
     let family = family_of(name);
-    if open_before_script(name, words) || (is_interpreter(name) && takes_more_than_its_script(family, words)) {
+    if is_of_a_process(program)
+        || open_before_script(name, words)
+        || (is_interpreter(name) && takes_more_than_its_script(family, words))
+    {
         return true;
     }
     if hidden_program(argv).is_none() {
@@ -370,9 +393,14 @@ pub(super) fn hides(argv: &[String]) -> bool {
     }
 }
 
-/// Whether the script of a command is its input by the folder that it runs in: `cd /dev; sh stdin`.
+/// Whether the script of a command is its input by the folder that it runs in: `cd /dev; sh stdin`. The program itself may
+/// be an open file: `/dev/stdin < x`.
 pub(super) fn script_is_input(argv: &[String], folder: &Folder) -> bool {
     let Some((program, words)) = argv.split_first() else { return false };
+    let relative = program.contains('/') && !program.starts_with('/');
+    if is_input(program) || (relative && shell::is_input_in(folder, program)) {
+        return true;
+    }
     let scripts = scripts::of(program, words);
     scripts.is_some_and(|scripts| scripts.named().any(|word| shell::is_input_in(folder, word)))
 }

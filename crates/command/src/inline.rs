@@ -174,7 +174,25 @@ pub(super) fn plain_name(name: &str) -> &str {
 pub(super) fn runs_what_it_is_fed(argv: &[String]) -> bool {
     let Some((program, words)) = argv.split_first() else { return false };
     let name = plain_name(unwrap::base(program));
-    FED_LANGUAGE.contains(&name) || starts_a_shell(name, words)
+    FED_LANGUAGE.contains(&name) || starts_a_shell(name, words) || opens_editor(name, words)
+}
+
+/// Whether a program opens a person's editor, which reads what the program was given to read.
+fn opens_editor(name: &str, words: &[String]) -> bool {
+    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
+    match name {
+        "git" => git::opens_editor(words),
+        "sudoedit" | "visudo" | "vipw" | "vigr" | "edquota" => true,
+        "kubectl" | "oc" | "systemctl" | "virsh" | "gh" | "glab" => has(&["edit"]),
+        "sudo" => has(&["-e", "--edit"]),
+        "svn" | "hg" | "jj" | "bzr" => {
+            let message = |word: &String| {
+                ["-m", "-F", "-l", "--message", "--file", "--logfile"].iter().any(|start| word.starts_with(start))
+            };
+            has(&["commit", "ci", "describe", "histedit"]) && !words.iter().any(message)
+        }
+        _ => false,
+    }
 }
 
 /// Whether a program that runs another one is told none, and so starts a shell on its input: `linux64 -v`, `su root`.

@@ -1,275 +1,44 @@
-//! Programs that do what their verb says, as data: which options may stand before the verb, and which verbs are one.
+//! Programs that do what their verb says: which options may stand before the verb, and which verbs are one. The data is in
+//! `verb_table.rs`.
 //!
 //! `git -C dir --no-pager push` is `git push`. An option that is not listed may take a value or not, so both readings are
-//! tried; the lists keep a value such as the `push` of `git -C push status` from being taken for the verb.
+//! tried; the lists keep a value such as the `push` of `git -C push status` from being taken for the verb. A letter means one
+//! thing to one program and another to the next, so options are listed for one program alone: `make -k deploy` builds
+//! `deploy`, and `ninja -k 3 deploy` does so, too.
+
+use std::borrow::Cow;
+
+use super::verb_table::VERBS;
 
 /// What is known of one program.
 pub struct Verbs {
-    names: &'static str,
+    /// One program, or several of which no option is known.
+    pub(super) names: &'static str,
     /// Options that take the next word, unless their value is attached.
-    valued: &'static str,
+    pub(super) valued: &'static str,
     /// Options that take none.
-    flags: &'static str,
+    pub(super) flags: &'static str,
     /// Verbs that mean the same, in groups.
-    aliases: &'static [&'static str],
+    pub(super) aliases: &'static [&'static str],
     /// The beginning of a verb stands for it, unless it is a verb itself: one of these, or one with other names.
-    abbreviates: Option<&'static str>,
+    pub(super) abbreviates: Option<&'static str>,
+    /// `runScript` is `run-script`.
+    pub(super) camel_case: bool,
     /// Any operand is a task to run, and the order is the person's.
-    tasks: bool,
+    pub(super) tasks: bool,
     /// Words before the verb, with the number of operands each takes.
-    before: &'static [(&'static str, usize)],
+    pub(super) before: &'static [(&'static str, usize)],
     /// `NAME-VERB` is a program of its own that does the same as `NAME VERB`.
-    hyphenates: bool,
+    pub(super) hyphenates: bool,
     /// Whether all that it may run is found by the other tables. It has a verb `rm` that is not the program otherwise,
     /// and nobody can tell.
-    known: bool,
-}
-
-const fn verbs(names: &'static str, valued: &'static str, flags: &'static str) -> Verbs {
-    Verbs {
-        names,
-        valued,
-        flags,
-        aliases: &[],
-        abbreviates: None,
-        tasks: false,
-        before: &[],
-        hyphenates: false,
-        known: true,
-    }
-}
-
-const fn tasks(names: &'static str, valued: &'static str) -> Verbs {
-    Verbs { tasks: true, ..verbs(names, valued, "") }
-}
-
-const fn unknown(verbs: Verbs) -> Verbs {
-    Verbs { known: false, ..verbs }
+    pub(super) known: bool,
 }
 
 /// Whether a list of words, as the table has them, holds this one.
 fn holds(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
-
-const NPM_VALUED: &str = "--prefix -C --registry -w --workspace --cache --userconfig --globalconfig --loglevel --tag \
-         --otp --access --scope --omit --include --script-shell --dir --filter -F --cwd --location \
-         --before --auth-type";
-
-const NPM_FLAGS: &str = "-g --global -s --silent -q --quiet -d -dd -ddd --verbose -y --yes -f --force --json -ws \
-         --workspaces --ignore-scripts --no-audit --no-fund --offline --prefer-offline -r --recursive \
-         --dry-run -P -D -E --no-color --workspace-root --include-workspace-root --aggregate-output \
-         --parallel --stream --no-bail --if-present";
-
-const KUBE_VALUED: &str = "-n --namespace --context --kube-context --cluster --kubeconfig -s --server --token --user \
-         --as --as-group --as-uid --cache-dir --certificate-authority --client-certificate \
-         --client-key --request-timeout --tls-server-name -v --v --vmodule --profile --profile-output \
-         --password --username -l --selector -f --filename -o --output --registry-config \
-         --repository-cache --repository-config --burst-limit";
-
-const DOCKER_VALUED: &str = "-c --context -H --host --config -l --log-level --tlscacert --tlscert --tlskey -f --file -p \
-         --project-name --project-directory --env-file --profile --ansi --progress --parallel \
-         --connection --url --identity --root --runroot --storage-driver --storage-opt \
-         --network-cmd-path --cgroup-manager --conmon --events-backend --hooks-dir --module \
-         --namespace -n -a --address --builder";
-
-/// Every program whose verbs are known.
-static VERBS: &[Verbs] = &[
-    Verbs {
-        aliases: &["add stage", "blame annotate"],
-        hyphenates: true,
-        ..verbs(
-            "git",
-            "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source \
-         --list-cmds",
-            "-p --paginate -P --no-pager --bare --no-replace-objects --no-lazy-fetch --literal-pathspecs \
-         --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-optional-locks --no-advice \
-         --exec-path --html-path --man-path --info-path -v --version -h --help",
-        )
-    },
-    Verbs {
-        aliases: &[
-            "install i in ins inst insta instal isnt isnta isntal isntall add",
-            "uninstall un unlink remove rm r",
-            "update up upgrade udpate",
-            "run run-script rum urn",
-            "test t tst",
-            "ci clean-install ic install-clean isntall-clean",
-            "exec x",
-            "config c",
-            "view v info show",
-            "publish pu pub",
-            "ls list la ll",
-            "login adduser add-user",
-            "owner author",
-            "dist-tag dist-tags",
-            "init create innit",
-            "rebuild rb",
-            "dedupe ddp",
-            "search s se find",
-            "link ln",
-        ],
-        abbreviates: Some(
-            "access audit bugs cache completion deprecate diff docs doctor edit explain explore fund get \
-         help hook logout org outdated pack ping pkg prefix profile prune publish query repo restart \
-         root set star stars start stop team token unpublish unstar version whoami install-test npm",
-        ),
-        // The last ones are values of options that need none: `--dry-run false`.
-        before: &[("workspace", 1), ("recursive", 0), ("multi", 0), ("m", 0), ("true", 0), ("false", 0), ("null", 0)],
-        ..verbs("npm pnpm yarn bun", NPM_VALUED, NPM_FLAGS)
-    },
-    Verbs {
-        hyphenates: true,
-        aliases: &["rm remove", "ls list"],
-        ..verbs(
-            "docker podman nerdctl buildah",
-            DOCKER_VALUED,
-            "-D --debug --tls --tlsverify -v --version -r --remote --dry-run --compatibility",
-        )
-    },
-    Verbs {
-        hyphenates: true,
-        aliases: &["uninstall un del delete", "install i", "list ls", "config cfg", "get g"],
-        ..verbs(
-            "kubectl oc helm k9s kustomize k3s microk8s",
-            KUBE_VALUED,
-            "--insecure-skip-tls-verify --match-server-version --warnings-as-errors --debug -A -h",
-        )
-    },
-    Verbs {
-        hyphenates: true,
-        aliases: &["build b", "check c", "doc d", "test t", "run r", "remove rm"],
-        ..verbs(
-            "cargo",
-            "--color --config -C -Z --manifest-path --target-dir --lockfile-path",
-            "-v -vv --verbose -q --quiet --frozen --locked --offline -V --list",
-        )
-    },
-    verbs(
-        "pip uv pipx",
-        "--python --log --proxy --retries --timeout --exists-action --trusted-host --cert \
-         --client-cert --cache-dir --keyring-provider --use-feature --use-deprecated --directory \
-         --project --config-file --color --allow-insecure-host -p",
-        "-v -vv -vvv --verbose -q -qq --quiet --isolated --no-input --no-cache-dir \
-         --disable-pip-version-check --no-color --debug --require-virtualenv --offline -n --no-cache \
-         --no-config --no-progress --native-tls --no-python-downloads",
-    ),
-    verbs("go", "-C", ""),
-    Verbs { hyphenates: true, ..verbs("gh glab hub", "-R --repo --hostname", "--help --version") },
-    verbs("terraform tofu terragrunt pulumi", "-C --cwd --color -s --stack", "-help -version"),
-    verbs(
-        "systemctl loginctl machinectl hostnamectl",
-        "-t --type -s --signal -p --property -H --host -M --machine -n --lines -o --output --root \
-         --state --job-mode --kill-whom --what --image",
-        "--user --system --global --now -q --quiet --no-pager -f --force --no-block --no-ask-password \
-         -a --all --no-reload --runtime -l --full",
-    ),
-    verbs(
-        "apt apt-get aptitude apt-cache",
-        "-o --option -c --config-file -t --target-release --default-release -a",
-        "-y --yes --assume-yes -q -qq --quiet -f -d -s --no-install-recommends --allow-downgrades \
-         --reinstall --fix-broken -m -u -V --purge",
-    ),
-    verbs(
-        "dnf yum microdnf zypper pacman apk",
-        "-c --config -d -e --releasever --installroot --repo --repoid --enablerepo --disablerepo -x \
-         --exclude --setopt -p --root -X --repository",
-        "-y --assumeyes -q --quiet -v --verbose -n --non-interactive --no-cache -U",
-    ),
-    Verbs {
-        aliases: &["uninstall rm remove", "list ls"],
-        ..verbs("brew port snap flatpak", "", "-v --verbose -q --quiet -d --debug --user --system")
-    },
-    unknown(verbs(
-        "aws",
-        "--profile --region --endpoint-url --output --query --color --ca-bundle --cli-read-timeout \
-         --cli-connect-timeout --cli-binary-format",
-        "--debug --no-verify-ssl --no-paginate --no-sign-request --no-cli-pager --no-cli-auto-prompt",
-    )),
-    unknown(verbs(
-        "gcloud gsutil bq",
-        "--project --account --configuration --format --verbosity --billing-project \
-         --impersonate-service-account --access-token-file --flags-file -h -o --location",
-        "-q --quiet --log-http --no-user-output-enabled -m -D",
-    )),
-    unknown(verbs(
-        "az doctl flyctl fly heroku vercel netlify wrangler firebase",
-        "--subscription -o --output --query -t --token --access-token -c --config -a --app -S --scope \
-         -P --project --context --cwd --auth",
-        "--debug --verbose --only-show-errors -y --yes -d",
-    )),
-    Verbs {
-        aliases: &[
-            "commit ci",
-            "checkout co",
-            "update up",
-            "delete del remove rm",
-            "switch sw",
-            "status stat st",
-            "propset pset ps",
-            "copy cp",
-            "move mv rename ren",
-            "diff di",
-        ],
-        ..verbs(
-            "svn",
-            "--username --password --config-dir --config-option --trust-server-cert-failures",
-            "--non-interactive --no-auth-cache --force-interactive -q -v",
-        )
-    },
-    Verbs {
-        aliases: &["commit ci", "update up checkout co", "remove rm", "status st"],
-        abbreviates: Some("add branch clone diff log merge pull push init backout"),
-        ..verbs(
-            "hg mercurial",
-            "-R --repository --cwd --config --encoding --color --pager",
-            "-y --noninteractive -q --quiet -v --verbose --debug --traceback",
-        )
-    },
-    verbs(
-        "conda mamba micromamba poetry pdm rye hatch pipenv pixi",
-        "-C --directory -P --project -n --name -p --prefix -r --root-prefix -e --env --manifest-path \
-         --color --config --data-dir --cache-dir",
-        "-q --quiet -v -vv -vvv --verbose -n --no-interaction --no-ansi --no-plugins --no-cache -y \
-         --yes",
-    ),
-    Verbs {
-        aliases: &["install i"],
-        abbreviates: Some("push build list exec update add show search require remove"),
-        ..verbs(
-            "gem bundle bundler composer",
-            "--config-file --gemfile -d --working-dir --retry",
-            "--verbose --quiet --silent -q -v -vv -vvv -n --no-interaction --ansi --no-ansi --no-plugins \
-         --no-scripts --no-cache --backtrace --debug --profile",
-        )
-    },
-    verbs("dotnet nuget", "--roll-forward --fx-version --additionalprobingpath --depsfile", "-d --diagnostics"),
-    unknown(verbs(
-        "twine rustup vault consul nomad op jj fossil bzr darcs rclone restic flux argocd \
-         ansible-galaxy virsh lxc incus zfs zpool lvm nmcli networkctl journalctl nix guix deno turbo \
-         nx lerna changeset semantic-release goreleaser skaffold tilt vagrant packer supabase prisma \
-         alembic sqlx diesel sbt mix rebar3 opam stack cabal spack fastlane pod",
-        "-R --repository --config -c --profile --namespace --address -o -C --cwd",
-        "",
-    )),
-    tasks(
-        "make gmake bmake pmake ninja samu",
-        "-C --directory -f --file --makefile -I --include-dir -o --old-file -W --what-if --new-file \
-         --assume-new --assume-old -k -d -t",
-    ),
-    tasks(
-        "just task rake invoke inv fab nox tox doit mage gulp grunt ant bazel bazelisk pants buck2 \
-         msbuild",
-        "-f --justfile -d --working-directory --dir --taskfile -t --rakefile -c --collection -r \
-         --search-root -e -s --session --buildfile -buildfile --cwd --gulpfile",
-    ),
-    tasks(
-        "mvn gradle",
-        "-f --file -pl --projects -P --activate-profiles -s --settings -gs -T -l --log-file -p \
-         --project-dir -b --build-file -c --settings-file -g --gradle-user-home -I --init-script -x \
-         --exclude-task -rf --resume-from",
-    ),
-];
 
 /// How many of the next words an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,13 +65,28 @@ impl Verbs {
 
     /// Whether the verb `written` does what `meant` does.
     fn same(&self, meant: &str, written: &str) -> bool {
+        let (meant, written) = (&*self.in_small_letters(meant), &*self.in_small_letters(written));
         let group = |word: &str| self.aliases.iter().find(|group| holds(group, word));
+        if meant == written {
+            return true;
+        }
         if let Some(group) = group(written) {
             return holds(group, meant);
         }
-        // Any beginning of a verb, where no other verb is written so.
-        let short = |known: &str| !written.is_empty() && meant.starts_with(written) && !holds(known, written);
-        self.abbreviates.is_some_and(short)
+        // Any beginning of a verb or of another name of it, where no other verb is written so.
+        let mut names = group(meant).into_iter().flat_map(|group| group.split_ascii_whitespace()).chain([meant]);
+        let mut begins = || !written.is_empty() && names.any(|name| name.starts_with(written));
+        self.abbreviates.is_some_and(|known| !holds(known, written) && begins())
+    }
+
+    /// A verb as it is listed.
+    fn in_small_letters<'v>(&self, verb: &'v str) -> Cow<'v, str> {
+        if !self.camel_case || !verb.contains(|c: char| c.is_ascii_uppercase()) {
+            return verb.into();
+        }
+        let small =
+            |c: char| if c.is_ascii_uppercase() { format!("-{}", c.to_ascii_lowercase()) } else { c.to_string() };
+        verb.chars().map(small).collect()
     }
 }
 
@@ -384,5 +168,89 @@ pub fn family(name: &str) -> &str {
         "fdfind" => "fd",
         "batcat" => "bat",
         _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_listed_for_one_program_alone() {
+        for verbs in VERBS {
+            let shared = verbs.names.split_ascii_whitespace().count() > 1;
+            assert!(!shared || (verbs.valued.is_empty() && verbs.flags.is_empty()), "{}", verbs.names);
+            let both = verbs.flags.split_ascii_whitespace().find(|option| holds(verbs.valued, option));
+            assert_eq!(both, None, "{}: it takes a value, or it does not", verbs.names);
+        }
+        let mut names: Vec<&str> = VERBS.iter().flat_map(|verbs| verbs.names.split_ascii_whitespace()).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "a program stands twice");
+    }
+
+    /// `lib/utils/cmd-list.js` of npm 11.
+    const NPM_COMMANDS: &str = "access adduser approve-scripts audit bugs cache ci completion config dedupe deny-scripts \
+        deprecate diff dist-tag docs doctor edit exec explain explore find-dupes fund get help help-search init install \
+        install-ci-test install-scripts install-test link ll login logout ls org outdated owner pack ping pkg prefix \
+        profile prune publish query rebuild repo restart root run sbom search set shrinkwrap stage star stars start stop \
+        team test token trust undeprecate uninstall unpublish unstar update version view whoami";
+    const NPM_ALIASES: &str = "author=owner home=docs issues=bugs info=view show=view find=search add=install \
+        unlink=uninstall remove=uninstall rm=uninstall r=uninstall un=uninstall rb=rebuild list=ls ln=link create=init \
+        i=install it=install-test cit=install-ci-test u=update up=update c=config s=search se=search tst=test t=test \
+        ddp=dedupe v=view run-script=run clean-install=ci clean-install-test=install-ci-test x=exec why=explain la=ll \
+        verison=version ic=ci innit=init in=install ins=install inst=install insta=install instal=install isnt=install \
+        isnta=install isntal=install isntall=install install-clean=ci isntall-clean=ci hlep=help dist-tags=dist-tag \
+        upgrade=update udpate=update rum=run sit=install-ci-test urn=run ogr=org add-user=adduser";
+
+    /// What npm makes of a verb: as it is, by an alias, or by a beginning that only one of all names has.
+    fn npm_reads(written: &str) -> Option<&'static str> {
+        let alias = |name: &str| {
+            NPM_ALIASES.split_ascii_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+        };
+        let exact = |name: &str| NPM_COMMANDS.split_ascii_whitespace().find(|known| *known == name);
+        let names = || {
+            let aliases = NPM_ALIASES.split_ascii_whitespace().filter_map(|pair| pair.split('=').next());
+            NPM_COMMANDS.split_ascii_whitespace().chain(aliases)
+        };
+        exact(written).or_else(|| alias(written)).or_else(|| {
+            let mut begun = names().filter(|name| name.starts_with(written));
+            let only = begun.next().filter(|_| begun.next().is_none())?;
+            exact(only).or_else(|| alias(only))
+        })
+    }
+
+    #[test]
+    fn every_spelling_of_a_verb_that_npm_takes_is_that_verb() {
+        let npm = VerbGap::of("npm");
+        let names = NPM_COMMANDS.split_ascii_whitespace().chain(NPM_ALIASES.split_ascii_whitespace());
+        let mut read = 0;
+        for name in names.filter_map(|name| name.split('=').next()) {
+            for end in 1..=name.len() {
+                let Some(means) = npm_reads(&name[..end]) else { continue };
+                assert!(npm.same_verb(means, &name[..end]), "npm {} is npm {means}", &name[..end]);
+                read += 1;
+            }
+        }
+        assert!(read > 400, "{read}");
+        for (means, written) in [
+            ("run", "runScript"),
+            ("ci", "cleanInstall"),
+            ("dist-tag", "distTag"),
+            ("install-test", "installTest"),
+            ("update", "upg"),
+            ("uninstall", "remo"),
+            ("version", "verison"),
+        ] {
+            assert!(npm.same_verb(means, written), "{written}");
+        }
+        // The control: a name of its own is no beginning of another one, and what npm does not take is not taken here.
+        for (meant, written) in
+            [("stars", "start"), ("init", "i"), ("publish", "pack"), ("unpublish", "un"), ("publish", "Publish")]
+        {
+            assert!(!npm.same_verb(meant, written), "{written}");
+        }
+        assert!(VerbGap::of("git").same_verb("init", "init-db") && !VerbGap::of("git").same_verb("push", "pus"));
     }
 }

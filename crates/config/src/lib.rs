@@ -4,6 +4,7 @@
 //! files are trusted. Knows nothing of: terminals, exit codes, and what the settings are used for.
 
 mod approval_mode;
+pub mod caches;
 mod document;
 mod draft;
 mod error;

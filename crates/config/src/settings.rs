@@ -45,6 +45,9 @@ pub struct ChoiceOrigins {
     /// Whether that may hold a home folder.
     pub workspace_is_home: bool,
     pub base_url: bool,
+    /// Whether a flag or a variable names the model.
+    pub model: bool,
+    pub profile: bool,
     pub store: bool,
     pub artifacts: bool,
     pub config: Option<PathBuf>,
@@ -94,6 +97,7 @@ impl Settings {
             workspace: flags.workspace,
             workspace_is_home: flags.workspace_is_home,
             base_url: flags.base_url.is_some(),
+            profile: flags.profile.is_some(),
             config: named.clone(),
             sandbox: flags.sandbox,
             ..ChoiceOrigins::default()
@@ -137,6 +141,7 @@ impl Settings {
             base_url: flags.base_url.clone(),
             ..file.model.clone()
         };
+        chosen.model = model.name.is_some();
         let file_base_url = file.model.base_url.clone();
         // An address of the file belongs to the model of the file.
         let base_url = model.base_url.or_else(|| file.model.base_url.filter(|_| model.name.is_none()));

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use portcullis_agent::setup::ModelSetup;
 use portcullis_base::{IsolationLevel, limits};
 use portcullis_harness::Settings as Wakes;
 use portcullis_policy::{Layer, Rule, parse_rules};
@@ -60,6 +61,40 @@ pub struct ModelChoice {
 }
 
 impl ModelChoice {
+    /// This choice as a part of a setup; `opened` is the name of the model that it came to. None if neither names one.
+    #[must_use]
+    pub fn setup(&self, opened: Option<String>) -> Option<ModelSetup> {
+        // A script is found again from any folder.
+        let script = self.name.as_deref().and_then(|name| name.strip_prefix("scripted:"));
+        let script = script.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
+        let script = script.map(|path| format!("scripted:{}", path.display()));
+        Some(ModelSetup {
+            name: script.or(opened).or_else(|| self.name.clone())?,
+            base_url: self.base_url.clone(),
+            timeout_ms: self.timeout.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
+            window: self.window,
+            media: self.media,
+            max_output_tokens: self.max_output_tokens,
+            max_turns_per_wake: self.max_turns.map(NonZeroU32::get),
+            max_requests_per_message: self.max_requests.map(NonZeroU32::get),
+        })
+    }
+
+    /// The choice that a setup has made; what it left open is as it is here.
+    #[must_use]
+    pub fn by(&self, setup: &ModelSetup) -> Self {
+        Self {
+            name: Some(setup.name.clone()),
+            base_url: setup.base_url.clone(),
+            timeout: setup.timeout_ms.map(Duration::from_millis).or(self.timeout),
+            window: setup.window.or(self.window),
+            media: setup.media.or(self.media),
+            max_requests: setup.max_requests_per_message.and_then(NonZeroU32::new).or(self.max_requests),
+            max_turns: setup.max_turns_per_wake.and_then(NonZeroU32::new).or(self.max_turns),
+            max_output_tokens: setup.max_output_tokens.or(self.max_output_tokens),
+        }
+    }
+
     /// How wakes behave, as far as the configuration says it.
     pub fn wakes(&self) -> Wakes {
         let default = Wakes::default();

@@ -99,6 +99,9 @@ pub struct Resource {
     /// Set by the tool that looked at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ResourceClass>,
+    /// Of a command that certainly does nothing but look: the places that it looks at. `None` of any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looks_at: Option<Vec<Resource>>,
 }
 
 impl Resource {
@@ -136,7 +139,7 @@ impl Resource {
     #[must_use]
     pub const fn bare(kind: ResourceKind, canonical: String, raw: String) -> Self {
         let command = CommandFacts { open: Vec::new(), linked: Vec::new(), hides: false, input: Vec::new() };
-        Self { kind, canonical, raw, inside: false, fed: false, command, class: None }
+        Self { kind, canonical, raw, inside: false, fed: false, command, class: None, looks_at: None }
     }
 }
 
@@ -179,6 +182,14 @@ impl AccessRequest {
     #[must_use]
     pub fn also(mut self, resource: Resource) -> Self {
         self.rest.push(resource);
+        self
+    }
+
+    /// The same access, with each of its resources, in their order, as `change` gives it back.
+    #[must_use]
+    pub fn mapped(mut self, mut change: impl FnMut(Resource) -> Resource) -> Self {
+        self.first = change(self.first);
+        self.rest = self.rest.into_iter().map(change).collect();
         self
     }
 

@@ -243,7 +243,7 @@ where
         self
     }
 
-    /// The tool. Its schemas are compiled when it is first called, or by [`Tool::sound`].
+    /// The tool. Its schemas are compiled when it is first called, or by [`Tool::check_schemas`].
     ///
     /// # Errors
     /// If it contradicts itself or has no executor.

@@ -75,10 +75,10 @@ impl ErasedTool for BuiltTool {
         &self.shape
     }
 
-    fn sound(&self) -> Result<(), String> {
+    fn check_schemas(&self) -> Result<(), String> {
         self.input.validator()?;
         self.output.validator()?;
-        self.parts.rather.as_ref().map_or(Ok(()), |rather| rather.tool.inner.sound())
+        self.parts.rather.as_ref().map_or(Ok(()), |rather| rather.tool.inner.check_schemas())
     }
 
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {

@@ -111,9 +111,9 @@ impl ErasedTool for OneOf {
         &self.shape
     }
 
-    fn sound(&self) -> Result<(), String> {
+    fn check_schemas(&self) -> Result<(), String> {
         self.input.validator()?;
-        self.choices.values().try_for_each(|choice| choice.inner.sound())
+        self.choices.values().try_for_each(|choice| choice.inner.check_schemas())
     }
 
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {

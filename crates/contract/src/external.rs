@@ -53,7 +53,7 @@ impl Tool {
             },
         };
         let tool = Self { inner: Arc::new(External { shape, input, output }), alias: None };
-        tool.sound()?;
+        tool.check_schemas()?;
         Ok(tool)
     }
 }
@@ -63,7 +63,7 @@ impl ErasedTool for External {
         &self.shape
     }
 
-    fn sound(&self) -> Result<(), String> {
+    fn check_schemas(&self) -> Result<(), String> {
         self.input.validator()?;
         self.output.validator()?;
         Ok(())

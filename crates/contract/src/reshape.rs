@@ -175,9 +175,9 @@ impl ErasedTool for ReshapedTool {
         &self.shape
     }
 
-    fn sound(&self) -> Result<(), String> {
+    fn check_schemas(&self) -> Result<(), String> {
         self.input.validator()?;
-        self.tool.sound()
+        self.tool.check_schemas()
     }
 
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {

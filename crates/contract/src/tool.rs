@@ -63,7 +63,7 @@ impl Decoded {
 pub(crate) trait ErasedTool: Send + Sync {
     fn shape(&self) -> &Shape;
     /// Compiles its schemas.
-    fn sound(&self) -> Result<(), String>;
+    fn check_schemas(&self) -> Result<(), String>;
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError>;
     /// The tool that the input chose, with its own input; none where there is nothing to choose.
     fn chosen(&self, _: &Decoded, _: &Caller) -> Option<(Tool, Decoded)> {
@@ -107,12 +107,12 @@ impl Tool {
         ToolBuilder::new(description.into())
     }
 
-    /// Compiles its schemas now, which else the first call does.
+    /// Compiles its schemas now, which otherwise the first call does.
     ///
     /// # Errors
     /// If one of them is no schema: nothing could ever be checked against it.
-    pub fn sound(&self) -> Result<(), crate::BuildError> {
-        self.inner.sound().map_err(crate::BuildError::Schema)
+    pub fn check_schemas(&self) -> Result<(), crate::BuildError> {
+        self.inner.check_schemas().map_err(crate::BuildError::Schema)
     }
 
     /// The same tool, whose accesses are judged under another action word. The original is unchanged.

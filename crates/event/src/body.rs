@@ -65,12 +65,12 @@ impl Writers {
     }
 }
 
-/// Whether an event type asks something of a session.
+/// Whether an event type is input of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asks {
+pub enum InputKind {
     /// It records something.
     Nothing,
-    /// It is input: a terminated session takes none of it (H18).
+    /// It asks something of the session: a terminated session takes none of it (H18).
     Input,
 }
 
@@ -86,7 +86,7 @@ pub struct EventRefs {
     pub invocation: Option<InvocationId>,
     pub wakes: Vec<QueuedWakeId>,
     pub artifacts: Vec<ArtifactRef>,
-    /// Contents by hash that are no artifacts, such as the body of a menu.
+    /// Contents by hash that are no artifacts, such as the body of a menu or a setup.
     pub contents: Vec<Digest>,
 }
 
@@ -101,6 +101,10 @@ impl EventRefs {
 
     pub(crate) fn invocation(invocation: InvocationId) -> Self {
         Self { invocation: Some(invocation), ..Self::default() }
+    }
+
+    pub(crate) fn contents(hash: Option<Digest>) -> Self {
+        Self { contents: hash.into_iter().collect(), ..Self::default() }
     }
 
     pub(crate) fn wakes(wakes: &[QueuedWakeId]) -> Self {
@@ -136,7 +140,7 @@ pub use crate::table::Body;
 /// Makes [`Body`] and everything that is known of each event type from the rows of [`table`](crate::table).
 macro_rules! events {
     ($(
-        $word:literal => $variant:ident, $writers:ident, $asks:ident, $story:ident,
+        $word:literal => $variant:ident, $writers:ident, $input:ident, $story:ident,
         names |$named:pat_param| $names:expr,
         reads |$read:pat_param| $words:expr;
     )*) => {
@@ -173,12 +177,12 @@ macro_rules! events {
                 }
             }
 
-            /// Whether it asks something of a session.
+            /// Whether it is input of a session.
             #[must_use]
-            pub fn asks(&self) -> Asks {
+            pub fn input_kind(&self) -> InputKind {
                 match self.as_str() {
-                    $($word => Asks::$asks,)*
-                    _ => Asks::Nothing,
+                    $($word => InputKind::$input,)*
+                    _ => InputKind::Nothing,
                 }
             }
         }

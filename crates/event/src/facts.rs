@@ -50,7 +50,11 @@ pub struct SessionCreated {
     pub name: Option<String>,
     #[serde(default)]
     pub tags: Vec<String>,
+    /// Names its setup (ruling 51), if [`SessionCreated::has_setup`].
     pub config_hash: Digest,
+    /// Whether `config_hash` is the hash of a stored setup. Logs from before there were setups have another digest there.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub has_setup: bool,
     /// The workspace its tools work in: a later holder works in the same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,

@@ -12,6 +12,7 @@ pub mod facts;
 pub mod fold;
 mod observation;
 mod rows;
+mod session_facts;
 mod shell;
 mod spans;
 mod table;
@@ -22,12 +23,13 @@ mod upcast;
 mod verified;
 mod wakes;
 
-pub use body::{Asks, Body, EventBody, EventRefs, EventType, Writers};
+pub use body::{Body, EventBody, EventRefs, EventType, InputKind, Writers};
 pub use chain::{Chain, ChainFault, CheckpointKey, chain_hash, first_prev_hash};
 pub use envelope::{Actor, DecodedBody, Draft, Event, Payload, Stamp};
 pub use fold::{FOLD_VERSION, State};
 pub use observation::{ContentFormat, ContentPart, EarlierObservation, Observed, Permission, SandboxFact};
 pub use rows::{AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows};
+pub use session_facts::{FACT_SUMMARY_CHARS, FactsChange, SessionFacts, UnknownOutcome, facts_change};
 pub use table::Conversation;
 pub use upcast::upcast;
 

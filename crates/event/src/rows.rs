@@ -97,6 +97,9 @@ pub enum RowChange {
         definition_version: String,
         pinned: bool,
         facts: Value,
+        /// On whose behalf the call would run.
+        principal: String,
+        asked_at: Timestamp,
         expires_at: Timestamp,
         seq: u64,
     },
@@ -200,6 +203,8 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
                     definition_version: asked.definition_version.clone(),
                     pinned: asked.pinned,
                     facts: asked.facts.clone(),
+                    principal: asked.principal.clone(),
+                    asked_at: event.at,
                     expires_at: asked.expires_at,
                     seq,
                 });
@@ -245,27 +250,32 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
     changes
 }
 
+/// The status that an event gives its session, if it changes it.
+pub(crate) fn status_after(body: &Body) -> Option<SessionStatus> {
+    Some(match body {
+        Body::StatusRunning(_) => SessionStatus::Running,
+        Body::StatusIdle(idle) => match idle.stop_reason {
+            StopReason::RequiresAction { .. } => SessionStatus::RequiresAction,
+            _ => SessionStatus::Idle,
+        },
+        Body::StatusRescheduled(_) => SessionStatus::Rescheduling,
+        Body::StatusTerminated(_) | Body::SessionErased(_) => SessionStatus::Terminated,
+        _ => return None,
+    })
+}
+
 /// What consecutive events of one session change in its head row. `pending` tells which asks were
 /// pending before them.
 #[must_use]
 pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> HeadChange {
     let mut change = HeadChange::default();
     for event in events {
-        match &*event.body_ref() {
-            Body::StatusRunning(_) => change.status = Some(SessionStatus::Running),
-            Body::StatusIdle(idle) => {
-                change.status = Some(match idle.stop_reason {
-                    StopReason::RequiresAction { .. } => SessionStatus::RequiresAction,
-                    _ => SessionStatus::Idle,
-                });
-                change.no_failure();
-            }
-            Body::StatusRescheduled(_) => change.status = Some(SessionStatus::Rescheduling),
+        let body = &*event.body_ref();
+        change.status = status_after(body).or(change.status);
+        match body {
+            Body::StatusIdle(_) => change.no_failure(),
             // However it goes on: a wake that did not fail ends the row of those that did (agent-runtime 5.7).
             Body::SpanCompleted(span) if span.result != SpanResult::Error => change.no_failure(),
-            Body::StatusTerminated(_) | Body::SessionErased(_) => {
-                change.status = Some(SessionStatus::Terminated);
-            }
             Body::PermissionAsked(_) => change.blocked += 1,
             Body::AskReplied(_) => {
                 change.blocked -= 1;

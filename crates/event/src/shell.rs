@@ -1,7 +1,7 @@
 //! What a session's shell leaves in the log (tool-contract §22). Values of its environment are in none of it: the log
 //! tells that a name has one, and the value itself lies sealed in a row of its own (store §11).
 
-use portcullis_base::{ArtifactId, CommandId, InvocationId, ShellId};
+use portcullis_base::{ArtifactId, CommandId, Digest, InvocationId, ShellId};
 use serde::{Deserialize, Serialize};
 
 /// Where a variable of a session's shell comes from, as `source` of the facts about it. Variables of other sources are
@@ -105,4 +105,15 @@ pub struct SessionUpdated {
     /// The folder that its commands run in, by its virtual path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell_cwd: Option<String>,
+    /// Names the setup that it runs as from here on (ruling 51).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_hash: Option<Digest>,
+}
+
+impl SessionUpdated {
+    /// Its commands run in another folder.
+    #[must_use]
+    pub fn moved(cwd: String) -> Self {
+        Self { shell_cwd: Some(cwd), ..Self::default() }
+    }
 }

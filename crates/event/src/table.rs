@@ -5,7 +5,7 @@
 //! | the word | the type as it stands in the log (tool-contract §22) |
 //! | the payload | a struct of [`facts`](crate::facts) |
 //! | `Holder`, `Client`, `Outbox`, `ClientAndOutbox` | who may append it ([`Writers`]) |
-//! | `Nothing`, `Input` | whether it asks something of the session ([`Asks`]) |
+//! | `Nothing`, `Input` | whether it is input of the session ([`InputKind`]) |
 //! | `told`, `aside` | whether it is a part of the conversation with the model ([`Conversation`]) |
 //! | `names` | the intent, ask, invocation, wakes, artifacts and contents that it names ([`EventRefs`]) |
 //! | `reads` | how it reads to a person, in one line |
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::body::{Asks, EventBody, EventRefs, EventType, Writers, events};
+use crate::body::{EventBody, EventRefs, EventType, InputKind, Writers, events};
 use crate::facts::*;
 use crate::observation::Observed;
 use crate::upcast::upcast;
@@ -44,12 +44,13 @@ pub enum Conversation<'e> {
 
 events! {
     "session.created" => SessionCreated, Client, Nothing, aside,
-        names |_| EventRefs::default(),
+        names |fact| EventRefs::contents(fact.has_setup.then_some(fact.config_hash)),
         reads |fact| format!("session made in {}", cut(fact.workspace.as_deref().unwrap_or("no workspace"), LONG));
     "session.updated" => SessionUpdated, Client, Nothing, aside,
-        names |_| EventRefs::default(),
+        names |fact| EventRefs::contents(fact.config_hash),
         reads |fact| match &fact.shell_cwd {
             Some(cwd) => format!("commands run in {} now", cut(cwd, LONG)),
+            None if fact.config_hash.is_some() => "the session has another setup".to_owned(),
             None => "session changed".to_owned(),
         };
     "session.status_running" => StatusRunning, Holder, Nothing, aside,
@@ -143,7 +144,7 @@ events! {
         names |fact| EventRefs::intent(fact.intent_id),
         reads |fact| format!("told to clients: {}", if fact.is_error { "it failed" } else { "ok" });
     "tool.menu" => MenuFrozen, Holder, Nothing, aside,
-        names |fact| EventRefs { contents: vec![fact.hash], ..EventRefs::default() },
+        names |fact| EventRefs::contents(Some(fact.hash)),
         reads |fact| format!("{} offered, {} hidden", count(fact.count as usize, "tool"), fact.hidden.len());
     "tool.intent" => IntentProposed, Holder, Nothing, told,
         names |fact| EventRefs::intent(fact.intent_id),

@@ -179,6 +179,22 @@ pub struct SessionUsage {
 }
 
 impl SessionUsage {
+    /// With what another sum says was used.
+    pub fn add(&mut self, more: &Self) {
+        let Self { wakes, turns, tool_calls, input_tokens, output_tokens, .. } = more;
+        for (sum, more) in [
+            (&mut self.wakes, wakes),
+            (&mut self.turns, turns),
+            (&mut self.tool_calls, tool_calls),
+            (&mut self.input_tokens, input_tokens),
+            (&mut self.output_tokens, output_tokens),
+            (&mut self.cache_read_input_tokens, &more.cache_read_input_tokens),
+            (&mut self.cache_creation_input_tokens, &more.cache_creation_input_tokens),
+        ] {
+            *sum = sum.saturating_add(*more);
+        }
+    }
+
     /// With what this fact says was used. Wakes count when their span ends, which whoever folds them knows.
     pub fn count(&mut self, fact: &Body) {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);

@@ -22,6 +22,9 @@ pub struct TouchedResource {
     /// What its tool found out about it, as it was weighed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<serde_json::Value>,
+    /// Of a command that did nothing but look: what it looked at, as it was weighed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looks_at: Option<serde_json::Value>,
     pub risk: RiskSet,
 }
 

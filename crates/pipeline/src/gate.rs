@@ -45,7 +45,7 @@ use crate::registry::registrations::{Placement, Registered, Registrar, Registry}
 use crate::sessions::append::Append;
 use crate::sessions::fold_cache::FoldCache;
 use crate::sessions::grace::Grace;
-use crate::sessions::held_sessions::BaselineBook;
+use crate::sessions::held_sessions::HeldSessions;
 use crate::sessions::key_queue::KeyLine;
 use crate::sessions::session::{Observation, Session, SessionShared, keep_lease};
 use crate::tasks::background::go_on;
@@ -81,7 +81,7 @@ pub struct GateParts {
     /// On whose behalf calls are made; an approval is bound to it.
     pub principal: String,
     pub approvals: Approvals,
-    pub baselines: BaselineBook,
+    pub held_sessions: HeldSessions,
     pub artifact_quota: u64,
     pub ask_expiry: Duration,
 }
@@ -96,7 +96,7 @@ pub(crate) struct GateInner {
     pub(crate) redactor: Arc<Redactor>,
     /// Masks values that look like keys as well, in what tools bring back. Inputs stay as they are: a call must run with
     /// what was proposed.
-    pub(crate) seen: Arc<Redactor>,
+    pub(crate) output_redactor: Arc<Redactor>,
     pub(crate) variables: BTreeMap<String, SecretText>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdGen>,
@@ -114,17 +114,17 @@ pub(crate) struct GateInner {
     /// Keys that a lost holder may still be using.
     pub(crate) grace: Grace,
     /// Room for safe calls of all sessions together.
-    pub(crate) beside: Semaphore,
+    pub(crate) safe_call_permits: Semaphore,
     pub(crate) grants: GrantBook,
     /// What running calls say of themselves, for a watcher.
     pub(crate) progress: broadcast::Sender<Progress>,
-    baselines: BaselineBook,
+    held_sessions: HeldSessions,
     /// The hand that runs commands for tools. It is none before it is known, and where no tool runs any.
     isolation: OnceLock<Arc<dyn Isolation>>,
     offers: Offers,
     pub(crate) loops: LoopGuards,
     /// Folds of sessions that were held before.
-    pub(crate) known: FoldCache,
+    pub(crate) fold_cache: FoldCache,
 }
 
 impl GateInner {
@@ -158,7 +158,7 @@ impl GateInner {
 
     /// A session that this process holds.
     pub(crate) fn held(&self, session: SessionId) -> Option<Arc<SessionShared>> {
-        self.baselines.held(session)
+        self.held_sessions.held(session)
     }
 
     /// Whether a person let this very call run.
@@ -213,7 +213,7 @@ impl Gate {
             registry: parts.registry,
             policy: RwLock::new(Arc::new(parts.policy)),
             sealer: parts.sealer,
-            seen: Arc::new(parts.redactor.and_keys()),
+            output_redactor: Arc::new(parts.redactor.and_keys()),
             redactor: Arc::new(parts.redactor),
             variables: parts.variables,
             clock: parts.clock,
@@ -229,13 +229,13 @@ impl Gate {
             tracker: TaskTracker::new(),
             keys: KeyLine::default(),
             grace: Grace::default(),
-            beside: Semaphore::new(limits::MAX_PARALLEL_SAFE_PROCESS),
+            safe_call_permits: Semaphore::new(limits::MAX_PARALLEL_SAFE_PROCESS),
             progress: broadcast::Sender::new(limits::PROGRESS_QUEUE),
-            baselines: parts.baselines,
+            held_sessions: parts.held_sessions,
             isolation: OnceLock::new(),
             offers: Offers::default(),
             loops: LoopGuards::default(),
-            known: FoldCache::default(),
+            fold_cache: FoldCache::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -336,16 +336,16 @@ impl Gate {
         })
     }
 
-    /// Compiles the schemas of every tool that is offered, which else the first call of each does.
+    /// Compiles the schemas of every tool that is offered, which otherwise the first call of each tool does.
     ///
     /// # Errors
-    /// The first whose schema is none, by its name.
-    pub fn sound_tools(&self, session: SessionId) -> Result<usize, (String, BuildError)> {
+    /// The name of the first tool whose schema is not valid, and why.
+    pub fn check_tool_schemas(&self, session: SessionId) -> Result<usize, (String, BuildError)> {
         let offer = self.offer(session);
         let mut tools = 0;
         for (name, _) in offer.entries() {
             if let Some(registered) = self.inner.effective(name.as_str(), session) {
-                registered.tool.sound().map_err(|why| (name.to_string(), why))?;
+                registered.tool.check_schemas().map_err(|why| (name.to_string(), why))?;
                 tools += 1;
             }
         }
@@ -376,14 +376,14 @@ impl Gate {
         let shared = SessionShared::load(Arc::clone(&self.inner), key, lease, agent.to_owned()).await?;
         shared.offer_tools();
         let shared = Arc::new(shared);
-        self.inner.baselines.enter(&shared);
+        self.inner.held_sessions.enter(&shared);
         let renewing = keep_lease(&shared, asked);
         Ok(Session { shared, _renewing: renewing })
     }
 
     /// Stops background tasks and waits for every call in flight, at most as long as a shutdown may take.
     pub async fn shutdown(&self) {
-        for session in self.inner.baselines.all_held() {
+        for session in self.inner.held_sessions.all_held() {
             session.tasks.cancel_all();
         }
         self.inner.tracker.close();

@@ -38,7 +38,7 @@ pub use registry::menu::{MenuEntry, Offer, Turn};
 pub use registry::registrations::{Placement, Registrar, RegistrationError, RegistrationGuard, Registry};
 pub use sessions::append::Append;
 pub use sessions::attend::Attended;
-pub use sessions::held_sessions::BaselineBook;
+pub use sessions::held_sessions::HeldSessions;
 pub use sessions::queued_call::SoughtCall;
 pub use sessions::runner_facts::folded;
 pub use sessions::session::{Observation, Session};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use portcullis_base::{GrantId, Risk, fingerprint};
-use portcullis_contract::{AccessRequest, Action, DefaultPolicy, Resource};
+use portcullis_contract::{AccessRequest, Action, DefaultPolicy, Resource, ResourceKind};
 
 use crate::restrict::RestrictedForms;
 use crate::special_names::{BuiltIn, SpecialResource};
@@ -37,6 +37,10 @@ struct Tally<'r> {
     denied: Option<String>,
     allowed: Option<String>,
     asking: Vec<AskedResource<'r>>,
+    /// Asks of the tool's default about commands that only look.
+    looking: Vec<AskedResource<'r>>,
+    /// Whether another command than those is decided about.
+    acts: bool,
 }
 
 impl Policy {
@@ -56,6 +60,10 @@ impl Policy {
             for resource in request.resources() {
                 self.weigh(request, resource, asker, &mut tally);
             }
+        }
+        // Beside other commands, what only looks needs no answer of its own; by itself it is asked about.
+        if !tally.acts {
+            tally.asking.append(&mut tally.looking);
         }
         let written = tally.matched.into_iter().map(|rule| self.rules()[rule].id.clone());
         let mut policy_ids: Vec<RuleId> = written.chain(tally.defaults).collect();
@@ -159,6 +167,8 @@ impl Policy {
             EffectSource::BuiltIn(class) => drop(tally.defaults.insert(RuleId::built_in(class.word()))),
             EffectSource::ToolDefault => drop(tally.defaults.insert(RuleId::tool_default(request.action.as_str()))),
         }
+        let looks = effect == RuleEffect::Ask && voice == EffectSource::ToolDefault && self.only_looks(resource, asker);
+        tally.acts |= resource.kind == ResourceKind::Argv && !looks;
         match effect {
             RuleEffect::Deny => {
                 tally.denied.get_or_insert_with(|| self.say(voice, "denies", request, resource));
@@ -192,7 +202,8 @@ impl Policy {
                     let action = &request.action;
                     let denied =
                         matches!(voice, EffectSource::Hidden(rule) if self.rules()[rule].effect == RuleEffect::Deny);
-                    tally.asking.push(AskedResource { action, resource, subject, pinned, denied, deciding, reason });
+                    let asks = if looks { &mut tally.looking } else { &mut tally.asking };
+                    asks.push(AskedResource { action, resource, subject, pinned, denied, deciding, reason });
                 }
             }
         }

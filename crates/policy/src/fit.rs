@@ -2,6 +2,7 @@
 //! known only when the line runs (tool-contract 13.3, L32).
 
 use crate::ArgvPattern;
+use crate::given::Given;
 use portcullis_command::marks::{self, OpenExtent};
 use portcullis_command::verbs::{OptionArity, VerbGap, family};
 use portcullis_command::{base, hides_program};
@@ -14,9 +15,6 @@ pub(crate) enum Fit {
     May,
     Yes,
 }
-
-/// The most letters of an option that may be given one by one: `-rf` is `-r -f`. Longer ones are words.
-const BUNDLE_MAX: usize = 3;
 
 /// What programs are looked up by: the same for every path and version of one program.
 pub(crate) fn program_key(program: &str) -> &str {
@@ -39,6 +37,7 @@ impl ArgvPattern {
         }
         let between = VerbGap::of(program);
         let words = self.words();
+        let verb = words.iter().skip(1).find(|word| !is_option(word)).map_or("", String::as_str);
         // How well the words of the pattern so far fit what stands before each place.
         let mut reached = vec![Fit::No; form.len() + 3];
         reached[1] = Fit::Yes;
@@ -70,8 +69,8 @@ impl ArgvPattern {
                     reach(at + 1, fit);
                 }
                 if is_option(meant) {
-                    if !self.is_exact() && given(meant, &form[at..]) {
-                        reach(at, fit);
+                    if !self.is_exact() {
+                        reach(at, Given { program: program_key(program), verb, words: &form[at..] }.has(meant));
                     }
                     continue;
                 }
@@ -116,19 +115,6 @@ impl ArgvPattern {
 
 fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-') && word != "--"
-}
-
-/// Whether an option stands anywhere among the words, alone or in a bundle of letters.
-fn given(option: &str, words: &[String]) -> bool {
-    let own = || words.iter().take_while(|word| *word != "--");
-    let attached = |word: &String| word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
-    if own().any(|word| word == option || attached(word)) {
-        return true;
-    }
-    let letters = &option[1..];
-    let bundle = letters.len() <= BUNDLE_MAX && letters.bytes().all(|letter| letter.is_ascii_alphabetic());
-    let bundles = || own().filter_map(|word| word.strip_prefix('-')).filter(|rest| !rest.starts_with('-'));
-    bundle && letters.chars().all(|letter| bundles().any(|rest| rest.contains(letter)))
 }
 
 #[cfg(test)]
@@ -190,14 +176,67 @@ mod tests {
         for line in ["git push --force", "git push origin main --force", "git -C . push -v --force origin"] {
             assert_eq!(fit(&["git", "push", "--force"], line), Fit::Yes, "{line}");
         }
-        for line in ["rm -rf x", "rm -fr x", "rm -r -f x", "rm x -r -vf"] {
+        for line in [
+            "rm -rf x",
+            "rm -fr x",
+            "rm -r -f x",
+            "rm x -r -vf",
+            "rm -Rf x",
+            "rm -fR x",
+            "rm x -R -f",
+            "rm --recursive --force x",
+            "rm --recur -f x",
+            "rm -R --forc x",
+        ] {
             assert_eq!(fit(&["rm", "-rf"], line), Fit::Yes, "{line}");
         }
-        for line in ["rm -r x", "rm -r -- -f", "rm x", "rm --recursive x"] {
+        for line in ["rm -r x", "rm -r -- -f", "rm x", "rm --recursive x", "rm -R -- --force"] {
             assert_eq!(fit(&["rm", "-rf"], line), Fit::No, "{line}");
         }
+        assert_eq!(fit(&["rm", "-rf"], "rm --re --f x"), Fit::May);
         assert_eq!(fit(&["git", "push", "$"], "git -C . push"), Fit::Yes);
         assert_eq!(fit(&["git", "push", "$"], "git -C . push origin"), Fit::No);
+    }
+
+    #[test]
+    fn l32_a_long_option_is_known_by_its_beginning_and_by_its_letter() {
+        for (pattern, line) in [
+            (&["git", "reset", "--hard"][..], "git reset --har"),
+            (&["git", "reset", "--hard"], "git reset HEAD~1 --hard"),
+            (&["git", "commit", "--no-verify"], "git commit --no-verif -m x"),
+            (&["git", "commit", "--no-verify"], "git commit -an"),
+            (&["git", "push", "--force"], "git push -fu origin"),
+            (&["git", "push", "-f"], "git push --force"),
+            (&["sed", "-i"], "sed --in-plac s/a/b/ f"),
+            (&["sed", "-i"], "sed -n --in-place=.bak s/a/b/ f"),
+            (&["sed", "--in-place"], "sed -i.bak s/a/b/ f"),
+            (&["terraform", "apply", "-auto-approve"], "terraform apply --auto-approve"),
+            (&["chmod", "-R"], "chmod --recursive 777 ."),
+            (&["cp", "-r"], "cp -R a b"),
+        ] {
+            assert_eq!(fit(pattern, line), Fit::Yes, "{line}");
+        }
+        for (pattern, line) in [
+            (&["git", "reset", "--hard"][..], "git reset --ha"),
+            (&["git", "commit", "--no-verify"], "git commit --no"),
+            (&["git", "push", "--force-with-lease"], "git push --force"),
+            (&["sed", "-i"], "sed --in s/a/b/ f"),
+        ] {
+            assert_eq!(fit(pattern, line), Fit::May, "{line}");
+        }
+        for (pattern, line) in [
+            (&["git", "reset", "--hard"][..], "git reset --harder"),
+            (&["git", "reset", "--hard"], "git reset -- --hard"),
+            (&["git", "reset", "--hard"], "git reset --soft"),
+            (&["git", "push", "--force"], "git push --force-with-lease"),
+            (&["git", "push", "--force"], "git push --follow-tags"),
+            (&["git", "log", "--force"], "git log -f"),
+            (&["sed", "-i"], "sed --quiet s/i/b/ f"),
+            (&["grep", "-r"], "grep -R x"),
+            (&["make", "-f"], "make --file x"),
+        ] {
+            assert_eq!(fit(pattern, line), Fit::No, "{line}");
+        }
     }
 
     #[test]
@@ -212,6 +251,49 @@ mod tests {
         }
         assert_eq!(fit(&["rm"], "rm \u{3}"), Fit::Yes);
         assert_eq!(fit(&["make", "deploy"], "make deploy more \u{3}"), Fit::Yes);
+    }
+
+    #[test]
+    fn l32_an_option_of_another_program_does_not_swallow_the_verb() {
+        for line in [
+            "make -k deploy",
+            "make -d deploy",
+            "make -t deploy",
+            "npm -F publish",
+            "npm --dir publish",
+            "npm --filter publish",
+            "npm --cwd publish",
+            "pnpm -w publish",
+            "pnpm -r publish",
+            "gradle -s publish",
+            "mvn -c deploy",
+            "ant -d deploy",
+            "task -s deploy",
+            "rake -t deploy",
+            "inv -e deploy",
+            "zypper -x install",
+            "apk -U add",
+            "conda -n base install",
+            "docker -D push",
+            "ninja -v deploy",
+            "terraform -s destroy",
+            "buildah -n push",
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(fit(&[words[0], words[words.len() - 1]], line), Fit::Yes, "{line}");
+        }
+        // The control: the value of an option of that program is no verb.
+        for line in [
+            "make -C deploy",
+            "npm -w publish test",
+            "pnpm -F publish test",
+            "gradle build -x publish",
+            "mvn -f deploy x",
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            let verb = words.iter().find(|word| matches!(**word, "deploy" | "publish")).expect("a verb");
+            assert_eq!(fit(&[words[0], verb], line), Fit::No, "{line}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Rules, decisions and structured asks (tool-contract §13).
 //!
 //! Owns: the [`Rule`] and its TOML form ([`parse_rules`]), the root-owned [`EnterprisePolicy`], the
-//! immutable [`Policy`] and its [`Decision`]s, [`Grant`]s and [`SuggestedRule`]s.
+//! immutable [`Policy`] and its [`Decision`]s, [`Grant`]s, [`SuggestedRule`]s and questions asked before.
 //! Knows nothing of: tools, sessions, people, storage. It decides; asking, remembering and running
 //! are done elsewhere.
 //!
@@ -18,16 +18,19 @@ mod decision;
 mod enterprise;
 mod error;
 mod fit;
+mod given;
 mod glob;
 mod grant;
 mod host;
 mod index;
 mod lint;
 mod literal;
+mod looking;
 mod parse;
 mod path;
 pub mod places;
 mod policy;
+mod recorded;
 mod resource;
 mod restrict;
 mod rule;
@@ -49,6 +52,7 @@ pub use parse::parse_rules;
 pub use path::{PathPattern, WORKSPACE};
 pub use places::{LaterPlace, PlaceKind};
 pub use policy::{DeniedPath, DeniedProgram, Policy, PolicyBuilder, file_hash};
+pub use recorded::RecordedQuestion;
 pub use resource::{ResourcePattern, Specificity};
 pub use rule::{Layer, Rule, RuleEffect, RuleId, RuleRef, RuleSource, Scope};
 pub use suggest::SuggestedRule;

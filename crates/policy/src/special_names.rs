@@ -90,7 +90,9 @@ impl SpecialResource {
             BuiltIn::RunsLater => {
                 format!("`{name}` runs later outside of the sandbox ({why}), so only a rule that names it allows this")
             }
-            BuiltIn::Secrets => format!("{why}, so only a rule that names it allows this unasked"),
+            BuiltIn::Secrets => format!(
+                "{why}; what is shown of it goes to the model and its provider, so only a rule that names it allows this unasked"
+            ),
         }
     }
 }

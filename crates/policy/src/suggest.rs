@@ -1,6 +1,7 @@
 //! Rules offered with an ask: exactly what was asked, and no more (L33).
 
 use portcullis_base::Digest;
+use portcullis_command::{self as command, ProgramReads};
 use portcullis_contract::{Action, Resource, ResourceKind};
 use serde::{Deserialize, Serialize};
 
@@ -215,8 +216,13 @@ fn example(subject: &Subject, asked: &Resource) -> String {
 }
 
 /// What an exact rule still does not look at.
-const fn left_open(subject: &Subject) -> [&'static str; 2] {
+fn left_open(subject: &Subject) -> [&'static str; 2] {
     match subject {
+        // Scripts, makefiles and packages are what they are when the command runs again.
+        Subject::Argv(words) if command::reads(words) != ProgramReads::Text => [
+            "the same command again, any number of times, whatever the files that it runs hold by then",
+            "the same command in any folder",
+        ],
         Subject::Argv(_) => ["the same command in any folder", "the same command again, any number of times"],
         Subject::Path(_) => ["the same with any other content or arguments", "the same again, any number of times"],
         _ => ["the same with any other arguments", "the same again, any number of times"],

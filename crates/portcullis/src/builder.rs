@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use portcullis_agent::LOCAL_PRINCIPAL;
+use portcullis_agent::setup::Setup;
 use portcullis_base::{Clock, Digest, Entropy, IdGen, LocationId, SystemClock, SystemIds, WorkerId, limits};
 use portcullis_contract::{Tool, ToolName};
 use portcullis_event::facts::Reply;
 use portcullis_event::{CheckpointKey, LOCAL_TENANT};
-use portcullis_pipeline::{Approvals, BaselineBook, Gate, GateParts, Placement, Registry};
+use portcullis_pipeline::{Approvals, Gate, GateParts, HeldSessions, Placement, Registry};
 use portcullis_policy::{Policy, PolicyBuilder};
 use portcullis_sandbox::hand::Launcher;
 use portcullis_sandbox::{MountTable, TreeOwner};
@@ -23,6 +25,7 @@ use portcullis_tools::{Profile, ShellParts, Shells};
 use crate::RuntimeError;
 use crate::replies::{Approver, PendingAsk};
 use crate::runtime::Runtime;
+use crate::setup::{ImposedSetup, environment, within};
 
 /// The shortest value that [`RuntimeBuilder::conceal`] takes: keys are longer, words in their place are not.
 const CONCEALED_BYTES: usize = 16;
@@ -45,7 +48,10 @@ pub struct RuntimeBuilder {
     approvals: Approvals,
     approver: Option<Approver>,
     principal: String,
+    setup: Option<Setup>,
     what: String,
+    brief: bool,
+    appends_only: bool,
     artifact_quota: u64,
     ask_expiry: Duration,
     shell_idle: Duration,
@@ -72,8 +78,11 @@ impl RuntimeBuilder {
             concealed: Vec::new(),
             approvals: Approvals::Wait,
             approver: None,
-            principal: "local".to_owned(),
+            principal: LOCAL_PRINCIPAL.to_owned(),
+            setup: None,
             what: "an embedded runtime".to_owned(),
+            brief: false,
+            appends_only: false,
             artifact_quota: limits::ARTIFACT_QUOTA,
             ask_expiry: limits::ASK_EXPIRY,
             shell_idle: limits::SHELL_IDLE,
@@ -121,7 +130,7 @@ impl RuntimeBuilder {
     /// # Errors
     /// If the name is outside the grammar, or a schema of the tool cannot be compiled.
     pub fn tool(mut self, name: &str, tool: Tool) -> Result<Self, RuntimeError> {
-        tool.sound()?;
+        tool.check_schemas()?;
         self.tools.insert(name.parse()?, tool);
         Ok(self)
     }
@@ -177,9 +186,29 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Acts by this setup (ruling 51): its tenant, folder, profile and principal hold in place of what else was said here,
+    /// and commands get no more than its environment and [`RuntimeBuilder::sandbox`] both allow.
+    pub fn setup(mut self, setup: Setup) -> Self {
+        self.setup = Some(setup);
+        self
+    }
+
     /// What a person calls this process, such as `portcullis call`.
     pub fn called(mut self, what: &str) -> Self {
         self.what = what.to_owned();
+        self
+    }
+
+    /// It only appends to logs: words, answers and interrupts of people. Sessions keep the setup that they have.
+    pub fn appends_only(mut self) -> Self {
+        self.appends_only = true;
+        self
+    }
+
+    /// It holds a session for one call or answer and then lets go, so that other callers wait for it instead of leaving it
+    /// their calls.
+    pub fn brief(mut self) -> Self {
+        self.brief = true;
         self
     }
 
@@ -227,10 +256,17 @@ impl RuntimeBuilder {
     ///
     /// # Errors
     /// If the workspace cannot be opened, or tools or secrets conflict.
-    pub fn build(self) -> Result<Runtime, RuntimeError> {
+    pub fn build(mut self) -> Result<Runtime, RuntimeError> {
+        if let Some(setup) = &self.setup {
+            self.workspace = setup.workspace.as_deref().map(PathBuf::from);
+            self.profile = setup.profile;
+            self.principal.clone_from(&setup.principal);
+            self.sandbox = within(self.sandbox, &setup.environment);
+        }
         let liveness = HostLiveness::new();
         let worker = WorkerId::make(&*self.ids, self.clock.now());
         let owner = liveness.this_process(worker, &self.what);
+        let owner = if self.brief { owner.brief() } else { owner };
         let store = self.store.unwrap_or_else(|| {
             let mut key = [0u8; 32];
             self.entropy.fill(&mut key);
@@ -239,9 +275,20 @@ impl RuntimeBuilder {
         });
         let artifacts = self.artifacts.unwrap_or_else(|| Arc::new(MemoryArtifacts::default()));
         let registry = Registry::new(Arc::clone(&self.ids), Arc::clone(&self.clock));
-        let baselines = BaselineBook::default();
+        let held_sessions = HeldSessions::default();
         let workspace = self.workspace.as_deref().map(canonical).transpose()?;
         let location = location_of(workspace.as_deref());
+        let environment = environment(&self.sandbox);
+        let imposes = match &self.setup {
+            _ if self.appends_only => ImposedSetup::Nothing,
+            Some(_) => ImposedSetup::Whole,
+            None => ImposedSetup::Built,
+        };
+        let setup = self.setup.unwrap_or_else(|| Setup {
+            environment: environment.clone(),
+            workspace: workspace.as_deref().map(|folder| folder.display().to_string()),
+            ..Setup::local(LOCAL_TENANT, &self.principal, self.profile)
+        });
 
         if let Some((name, _)) = self.variables.iter().find(|(_, value)| value.expose().len() < MIN_REDACTED_BYTES) {
             return Err(RuntimeError::Secrets(format!(
@@ -270,12 +317,12 @@ impl RuntimeBuilder {
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
             entropy: Arc::clone(&entropy),
-            tenant: LOCAL_TENANT,
+            tenant: setup.tenant,
             location,
             project: workspace.as_deref().map(|w| w.display().to_string()).unwrap_or_default(),
             principal: self.principal,
             approvals: self.approvals,
-            baselines: baselines.clone(),
+            held_sessions: held_sessions.clone(),
             artifact_quota: self.artifact_quota,
             ask_expiry: self.ask_expiry,
         });
@@ -303,7 +350,7 @@ impl RuntimeBuilder {
             gate.isolate(Arc::new(hand.clone()));
             let files = portcullis_tools::FileTools {
                 mounts,
-                baselines,
+                held_sessions,
                 coverage: portcullis_tools::CoverageRule::Region,
                 rules: gate.path_rules(),
                 profile: self.profile,
@@ -357,6 +404,11 @@ impl RuntimeBuilder {
             ids: self.ids,
             approver: self.approver,
             workspace,
+            environment,
+            setup_hash: setup.hash(),
+            setup: Arc::new(setup),
+            imposes,
+            settled: Arc::default(),
             mounts: seen,
             shells,
             serving: Arc::default(),

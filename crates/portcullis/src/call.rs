@@ -6,11 +6,11 @@ use std::convert::Infallible;
 use portcullis_base::{AskId, EventId, MessageId, SessionId, limits};
 use portcullis_event::facts::Reply;
 use portcullis_pipeline::{Append, Disposition, GrantError, Observation, Proposal, Session};
-use portcullis_store::StoreError;
+use portcullis_store::{StoreError, Topic};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::queue::{Turn, news};
+use crate::queue::{ClaimOutcome, news};
 use crate::replies::Approver;
 use crate::runtime::{Runtime, give_back, give_back_until};
 use crate::{AskAnswer, PendingAsk, RuntimeError};
@@ -61,7 +61,7 @@ impl RunningCall {
 
 impl Runtime {
     /// One intent through the whole gate, awaited. If it goes on as a background task, that is awaited too, because
-    /// nobody would hold the session else: the outcome is the `background_started` of the call, and
+    /// otherwise nobody would hold the session: the outcome is the `background_started` of the call, and
     /// [`Runtime::task_end`] tells how the task ended. [`Runtime::serve`] holds a session for tasks that go on.
     ///
     /// # Errors
@@ -88,8 +88,8 @@ impl Runtime {
         cancel: CancellationToken,
     ) -> Result<CallOutcome, RuntimeError> {
         let outcome = match self.claim_for(session, &tool, &input, &cancel).await? {
-            Turn::Queue(input) => self.queue(session, tool, input, &cancel).await?,
-            Turn::Ours(held) => {
+            ClaimOutcome::Queue(input) => self.queue(session, tool, input, &cancel).await?,
+            ClaimOutcome::Ours(held) => {
                 let moved = async {
                     let outcome = self.call_held(&held, tool, input, &cancel).await;
                     // An ask that was answered while this process held the session waits for nobody else (tool-contract
@@ -188,7 +188,7 @@ impl Runtime {
     }
 
     async fn answer_held(&self, held: &Session, approver: &Approver) -> Infallible {
-        let mut changes = self.gate.store().changes();
+        let mut changes = self.gate.store().changes_of(Topic::Session(held.key()));
         let (mut seen, never) = (BTreeSet::new(), CancellationToken::new());
         loop {
             changes.mark_unchanged();

@@ -1,6 +1,7 @@
 //! What can go wrong around a call. What goes wrong *in* a call is an observation, not an error.
 
-use portcullis_base::{AskId, EventId};
+use portcullis_agent::SessionSetupError;
+use portcullis_base::{AskId, EventId, SessionId};
 use portcullis_contract::{BuildError, InvalidName, ToolName};
 use portcullis_pipeline::{CustomToolError, GrantError, Halt, RegistrationError};
 use portcullis_store::{LeaseOwner, StoreError};
@@ -53,9 +54,24 @@ pub enum RuntimeError {
     /// An operator's word that fits nothing the session waits for.
     #[error(transparent)]
     Refused(#[from] crate::Refused),
+    /// What a session runs as cannot be known.
+    #[error(transparent)]
+    Setup(SessionSetupError),
+    /// Two processes changed what a session runs as; the other one was first.
+    #[error("another process changed the setup of session {0} meanwhile; look at it again, then decide")]
+    SetupChanged(SessionId),
     /// No ask was shown by that event.
     #[error("event {0} asks nothing; name the `agent.tool_use` of an ask, or the ask itself")]
     NothingAsked(EventId),
+}
+
+impl From<SessionSetupError> for RuntimeError {
+    fn from(error: SessionSetupError) -> Self {
+        match error {
+            SessionSetupError::Store(error) => Self::Store(error),
+            other => Self::Setup(other),
+        }
+    }
 }
 
 impl From<Halt> for RuntimeError {

@@ -32,10 +32,12 @@ mod ingress;
 mod notes;
 #[cfg(doctest)]
 mod opacity;
+pub mod operations;
 mod queue;
 mod replies;
 mod runtime;
 mod serve;
+mod setup;
 mod tasks;
 
 pub use agent::{Agent, AgentParts};
@@ -46,7 +48,10 @@ pub use guidance::{GUIDANCE_BYTES, ProjectGuidance};
 pub use ingress::Refused;
 pub use replies::{AskAnswer, PendingAsk, SettledAsk};
 pub use runtime::Runtime;
+pub use setup::environment;
 
+pub use portcullis_agent::setup::{Environment, Mode, ModelSetup, Setup};
+pub use portcullis_agent::{SessionSetup, SessionSetupError, SetupOrigin, session_setup, session_setup_at};
 pub use portcullis_base::{
     ArtifactId, ArtifactKind, AskId, Clock, Code, CommandId, Entropy, EnvKey, EnvKeyError, EventId, FileFact, GrantId,
     IdGen, IntentId, IsolationLevel, Phase, Reason, Risk, RiskSet, SessionId, ShellId, SideEffect, SideEffects,
@@ -70,7 +75,7 @@ pub use portcullis_policy::{
 };
 pub use portcullis_sandbox::hand;
 pub use portcullis_secret::{SealingKey, SecretText};
-pub use portcullis_store::{Artifacts, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};
+pub use portcullis_store::{Artifacts, HolderKind, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};
 pub use portcullis_tools::hand::{HandSettings, NetworkAccess};
 pub use portcullis_tools::{Profile, instead, unified_diff};
 pub use tokio_util::sync::CancellationToken;

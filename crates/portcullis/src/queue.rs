@@ -7,7 +7,7 @@ use portcullis_base::{AppendId, SessionId, limits};
 use portcullis_event::Actor;
 use portcullis_event::facts::ToolQueued;
 use portcullis_pipeline::{Opened, Session, SoughtCall};
-use portcullis_store::{Commit, LeaseOwner, StoreError};
+use portcullis_store::{Commit, HolderKind, LeaseOwner, StoreError, Topic};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -22,11 +22,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// looked for the result.
 const ATTENDED_MOST: u32 = 10;
 
-/// What processes are called that hold a session for one call and then let go.
-const BRIEF: [&str; 3] = ["portcullis call", "portcullis approvals", "portcullis recovery"];
-
-/// How a call gets its turn.
-pub(crate) enum Turn {
+/// What came of claiming a session for one call.
+pub(crate) enum ClaimOutcome {
     /// The session is ours.
     Ours(Session),
     /// Its holder stays; this is the input to queue.
@@ -39,7 +36,7 @@ impl Runtime {
         if owner.worker == self.owner.worker {
             return self.serves(session);
         }
-        !BRIEF.contains(&owner.what.as_str())
+        owner.kind == HolderKind::Standing
     }
 
     /// Waits for a session that another call holds, but not for one that a worker holds.
@@ -49,17 +46,17 @@ impl Runtime {
         tool: &str,
         input: &str,
         cancel: &CancellationToken,
-    ) -> Result<Turn, RuntimeError> {
+    ) -> Result<ClaimOutcome, RuntimeError> {
         let give_up = self.clock.monotonic() + limits::CALL_LEASE_WAIT;
         loop {
-            let owner = match self.gate.open(session, self.owner.clone(), "local").await? {
-                Opened::Ready(session) => return Ok(Turn::Ours(session)),
+            let owner = match self.open(session).await? {
+                Opened::Ready(session) => return Ok(ClaimOutcome::Ours(session)),
                 Opened::Held(owner) => owner,
             };
             if self.stays(session, &owner)
                 && let Some(input) = self.gate.open_input(session, tool, input)
             {
-                return Ok(Turn::Queue(input));
+                return Ok(ClaimOutcome::Queue(input));
             }
             if self.clock.monotonic() >= give_up {
                 return Err(RuntimeError::Held(owner));
@@ -82,7 +79,7 @@ impl Runtime {
         let actor = Actor::user(self.gate.principal());
         let draft = self.stamp(&actor).draft(&ToolQueued { name: tool, input, by: self.owner.to_string() });
         let (event, append) = (draft.id, AppendId::make(&*self.ids, self.clock.now()));
-        let mut changes = self.gate.store().changes();
+        let mut changes = self.gate.store().changes_of(Topic::Session(self.key(session)));
         let committed = self.gate.store().commit(Commit::client(self.key(session), append, vec![draft])).await?;
         let mut sought = SoughtCall::queued(session, event, committed.events.first().map_or(0, |event| event.seq));
         let mut held_by_us = 0;
@@ -94,7 +91,7 @@ impl Runtime {
             if cancel.is_cancelled() {
                 return Ok(CallOutcome::Queued(event));
             }
-            match self.gate.open(session, self.owner.clone(), "local").await? {
+            match self.open(session).await? {
                 // Its holder is gone: nothing waits for nobody.
                 Opened::Ready(held) => {
                     let attended = held.attend_until(cancel).await;

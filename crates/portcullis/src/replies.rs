@@ -8,7 +8,7 @@ use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId, Ti
 use portcullis_event::facts::{AskReplied, BY_FLAG, PermissionAsked, Reply};
 use portcullis_event::{Actor, AskState, Body, Event, Observed};
 use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, SoughtCall, Terms};
-use portcullis_store::{AskFilter, AskRow, Commit, StoreError};
+use portcullis_store::{AskQuery, AskRow, Commit, PAGE_MOST, StoreError, Topic};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -100,11 +100,11 @@ impl Runtime {
     /// nothing is recorded then.
     pub async fn reply(&self, ask: AskId, answer: AskAnswer) -> Result<Option<GrantId>, RuntimeError> {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
-        if answer.channel == BY_FLAG && answer.reply.allows() && self.asked(&row).await?.only_a_person {
+        if answer.channel == BY_FLAG && answer.reply.allows() && self.logged_ask(&row).await?.only_a_person {
             return Err(RuntimeError::OnlyAPerson(ask));
         }
         let grant = match answer.reply {
-            Reply::AllowSession | Reply::AllowSaved => Some(self.given(&row, &answer).await?),
+            Reply::AllowSession | Reply::AllowSaved => Some(self.grant_from_answer(&row, &answer).await?),
             _ => None,
         };
         let actor = Actor::user(&answer.approver);
@@ -160,21 +160,15 @@ impl Runtime {
 
     /// The ask that an `agent.tool_use`, or its copy at the root, showed.
     async fn ask_shown_by(&self, event: EventId) -> Result<Option<AskId>, StoreError> {
-        let showed =
-            |row: &AskRow| row.tool_use_id == Some(event) || row.root.is_some_and(|root| root.tool_use_id == event);
-        // Of those that wait there are few; a settled one is only looked for to say that it is.
-        for pending in [true, false] {
-            let filter = AskFilter { session: None, pending };
-            let rows = self.gate.store().asks(self.gate.tenant(), filter).await?;
-            if let Some(row) = rows.iter().find(|row| showed(row)) {
-                return Ok(Some(row.ask_id));
-            }
-        }
-        Ok(None)
+        let query = AskQuery { tool_use: Some(event), ..AskQuery::default() };
+        let shown = self.gate.store().find_asks(self.gate.tenant(), &query, PAGE_MOST, None).await?.items;
+        // A settled one is only named to say that it is.
+        let waiting = shown.iter().find(|row| row.state == AskState::Pending);
+        Ok(waiting.or(shown.first()).map(|row| row.ask_id))
     }
 
-    /// What the log says was asked: a row is only a copy of it.
-    async fn asked(&self, row: &AskRow) -> Result<Box<PermissionAsked>, RuntimeError> {
+    /// The ask as it stands in the log: a row is only a copy of it.
+    async fn logged_ask(&self, row: &AskRow) -> Result<Box<PermissionAsked>, RuntimeError> {
         let key = self.key(row.session_id);
         let page = self.gate.store().read(key, row.asked_seq.saturating_sub(1), 1).await?;
         match page.first().map(Event::body) {
@@ -183,9 +177,9 @@ impl Runtime {
         }
     }
 
-    /// The grant an answer gives.
-    async fn given(&self, row: &AskRow, answer: &AskAnswer) -> Result<NewGrant, RuntimeError> {
-        let asked = self.asked(row).await?;
+    /// The grant that an answer gives.
+    async fn grant_from_answer(&self, row: &AskRow, answer: &AskAnswer) -> Result<NewGrant, RuntimeError> {
+        let asked = self.logged_ask(row).await?;
         let now = self.clock.now();
         let id = GrantId::make(&*self.ids, now);
         let terms = Terms { reply: &answer.reply, by: &answer.approver, now, expires_at: answer.expires_at };
@@ -208,7 +202,7 @@ impl Runtime {
     /// # Errors
     /// If the store fails, or the holder does not settle it while this waits.
     pub async fn see_through(&self, ask: AskId, wait: Duration) -> Result<SettledAsk, RuntimeError> {
-        self.settled(self.carry_out(ask, Some(wait), &CancellationToken::new()).await)
+        into_settled_ask(self.carry_out(ask, Some(wait), &CancellationToken::new()).await)
     }
 
     /// The same for as long as it takes. `cancel` interrupts its call if it runs here, as its tool's
@@ -217,11 +211,7 @@ impl Runtime {
     /// # Errors
     /// If the store fails, or `cancel` came before the call was settled.
     pub async fn see_through_until(&self, ask: AskId, cancel: &CancellationToken) -> Result<SettledAsk, RuntimeError> {
-        self.settled(self.carry_out(ask, None, cancel).await)
-    }
-
-    fn settled(&self, ended: Result<(Box<Observation>, bool), RuntimeError>) -> Result<SettledAsk, RuntimeError> {
-        ended.map(|(observation, ran_here)| SettledAsk { observed: observation.session_view().clone(), ran_here })
+        into_settled_ask(self.carry_out(ask, None, cancel).await)
     }
 
     /// The observation of an answered ask's call, and whether this process ran it.
@@ -233,7 +223,7 @@ impl Runtime {
     ) -> Result<(Box<Observation>, bool), RuntimeError> {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
         let give_up = wait.map(|wait| self.clock.monotonic() + wait);
-        let mut changes = self.gate.store().changes();
+        let mut changes = self.gate.store().changes_of(Topic::Session(self.key(row.session_id)));
         let mut sought = SoughtCall::intent(row.session_id, row.intent_id, row.asked_seq);
         let (mut attended, mut ran_here) = (false, false);
         loop {
@@ -245,7 +235,7 @@ impl Runtime {
             if attended || cancel.is_cancelled() || give_up.is_some_and(|at| self.clock.monotonic() >= at) {
                 return Err(RuntimeError::NoObservation(ask));
             }
-            match self.gate.open(row.session_id, self.owner.clone(), "local").await? {
+            match self.open(row.session_id).await? {
                 Opened::Ready(held) => {
                     let moved = self.with_approver(&held, held.attend_until(cancel)).await;
                     give_back_until(held, cancel).await;
@@ -272,4 +262,9 @@ impl Runtime {
             _ => None,
         })
     }
+}
+
+/// The end of [`Runtime::carry_out`] as an embedder sees it.
+fn into_settled_ask(ended: Result<(Box<Observation>, bool), RuntimeError>) -> Result<SettledAsk, RuntimeError> {
+    ended.map(|(observation, ran_here)| SettledAsk { observed: observation.session_view().clone(), ran_here })
 }

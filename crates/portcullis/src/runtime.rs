@@ -1,10 +1,11 @@
 //! The runtime: sessions, and calls through the gate.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use portcullis_agent::setup::{Environment, Setup};
 use portcullis_base::{AppendId, Clock, Digest, IdGen, LocationId, SessionId, ShellId, limits};
 use portcullis_event::facts::{CustomTool, SessionCreated, ShellClosed};
 use portcullis_event::{Actor, Stamp};
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::RuntimeError;
 use crate::builder::RuntimeBuilder;
 use crate::replies::Approver;
+use crate::setup::{ImposedSetup, content};
 
 /// How often a held lease is looked at again.
 pub(crate) const LEASE_POLL: Duration = Duration::from_millis(50);
@@ -34,6 +36,15 @@ pub struct Runtime {
     pub(crate) ids: Arc<dyn IdGen>,
     pub(crate) approver: Option<Approver>,
     pub(crate) workspace: Option<PathBuf>,
+    /// What sessions run as that it makes.
+    pub(crate) setup: Arc<Setup>,
+    /// What its commands really get.
+    pub(crate) environment: Environment,
+    pub(crate) setup_hash: Digest,
+    /// What of it sessions get that it takes up.
+    pub(crate) imposes: ImposedSetup,
+    /// The setup of sessions that differ from it in what is their own.
+    pub(crate) settled: Arc<Mutex<HashMap<SessionId, Digest>>>,
     /// What its file tools see; none without a workspace.
     pub(crate) mounts: Option<Arc<MountTable>>,
     /// The persistent shells of its sessions; none without a workspace.
@@ -94,16 +105,24 @@ impl Runtime {
         name: &str,
         custom_tools: &[CustomTool],
     ) -> Result<SessionId, RuntimeError> {
+        self.create_session_by(name, &Setup { custom_tools: custom_tools.to_vec(), ..Setup::clone(&self.setup) }).await
+    }
+
+    /// A new session that runs as `setup`, which is [`Runtime::setup`] with a model, a phase or tools of the client.
+    ///
+    /// # Errors
+    /// As [`Runtime::create_session_with`].
+    pub async fn create_session_by(&self, name: &str, setup: &Setup) -> Result<SessionId, RuntimeError> {
         let session = SessionId::make(&*self.ids, self.clock.now());
         let offer = self.offer(session);
-        for tool in portcullis_pipeline::custom_tools(custom_tools)?.keys() {
+        for tool in portcullis_pipeline::custom_tools(&setup.custom_tools)?.keys() {
             let ours =
                 portcullis_tools::is_built_in(tool.as_str()) || tool.as_str() == portcullis_harness::directive::TOOL;
             if offer.knows(tool.as_str()) || ours {
                 return Err(RuntimeError::NameTaken(tool.clone()));
             }
         }
-        self.create(session, name, custom_tools).await?;
+        self.create(session, name, setup).await?;
         Ok(session)
     }
 
@@ -112,11 +131,13 @@ impl Runtime {
     /// # Errors
     /// If the store fails.
     pub async fn create_session_as(&self, session: SessionId, name: &str) -> Result<(), StoreError> {
-        self.create(session, name, &[]).await
+        self.create(session, name, &self.setup).await
     }
 
-    async fn create(&self, session: SessionId, name: &str, custom_tools: &[CustomTool]) -> Result<(), StoreError> {
+    async fn create(&self, session: SessionId, name: &str, setup: &Setup) -> Result<(), StoreError> {
         let actor = Actor::system();
+        let setup = self.masked_setup(setup);
+        let content = content(&setup);
         let created = SessionCreated {
             agent_id: None,
             agent_version: 0,
@@ -126,20 +147,23 @@ impl Runtime {
             depth: 0,
             name: Some(self.gate.masked(name)),
             tags: Vec::new(),
-            config_hash: Digest::of(self.gate.policy().revision().as_bytes()),
+            config_hash: content.sha256,
+            has_setup: true,
             workspace: self.workspace.as_deref().map(|w| w.display().to_string()),
-            custom_tools: custom_tools.iter().map(|tool| self.masked_tool(tool)).collect(),
+            custom_tools: setup.custom_tools,
         };
         let draft = self.stamp(&actor).draft(&created);
         let append = AppendId::make(&*self.ids, self.clock.now());
-        match self.gate.store().commit(Commit::client(self.key(session), append, vec![draft])).await {
+        let mut commit = Commit::client(self.key(session), append, vec![draft]);
+        commit.blobs = vec![content];
+        match self.gate.store().commit(commit).await {
             Ok(_) | Err(StoreError::SessionExists(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
     /// A client's tool as it may be written: its definition is a text like any other (L69).
-    fn masked_tool(&self, tool: &CustomTool) -> CustomTool {
+    pub(crate) fn masked_tool(&self, tool: &CustomTool) -> CustomTool {
         let mut input_schema = tool.input_schema.clone();
         self.gate.mask(&mut input_schema);
         CustomTool { name: tool.name.clone(), description: self.gate.masked(&tool.description), input_schema }
@@ -176,7 +200,7 @@ impl Runtime {
         }
         let give_up = self.clock.monotonic() + wait;
         loop {
-            match self.gate.open(session, self.owner.clone(), "local").await? {
+            match self.open(session).await? {
                 Opened::Ready(session) => return Ok(session),
                 Opened::Held(owner) if self.clock.monotonic() >= give_up => return Err(RuntimeError::Held(owner)),
                 Opened::Held(_) => tokio::time::sleep(LEASE_POLL).await,

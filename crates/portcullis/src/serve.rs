@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portcullis_base::{SessionId, limits};
+use portcullis_store::Topic;
 use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
@@ -39,7 +40,7 @@ impl Runtime {
         let held = self.claim(session, limits::CALL_LEASE_WAIT).await?;
         lock(&self.serving).insert(session);
         let _serving = Serving(&self.serving, session);
-        let mut changes = self.gate.store().changes();
+        let mut changes = self.gate.store().changes_of(Topic::Session(self.key(session)));
         let served = loop {
             // Before it looks: what is committed meanwhile wakes the next wait.
             changes.mark_unchanged();

@@ -1,5 +1,5 @@
-//! Names of files that hold secrets by custom. Every tool that would show such a file asks; commands see it empty. A rule
-//! that names the file decides otherwise.
+//! Names of files that hold secrets by custom. Every tool that would show such a file asks; commands see nothing of it. A
+//! rule that names the file decides otherwise.
 //!
 //! A name alone does not tell everything: what git tracks is shared already, and a certificate is public. A caller that
 //! can look at the file does so ([`SecretName::look`]).

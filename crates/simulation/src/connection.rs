@@ -6,6 +6,7 @@ use std::time::Duration;
 use portcullis_base::{EventId, TenantId};
 use portcullis_store::{
     Claim, Commit, Committed, Fairness, Lease, LeaseOwner, Log as _, MemoryStore, Queue as _, SessionKey, StoreError,
+    Topic,
 };
 use portcullis_store_testkit::{StoreCall, StoreWork, StoreWrapper, Wrapped};
 use tokio::sync::watch;
@@ -73,6 +74,10 @@ impl StoreWrapper for Connection {
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
+        self.ground.listeners.join()
+    }
+
+    fn changes_of(&self, _: Topic) -> watch::Receiver<u64> {
         self.ground.listeners.join()
     }
 

@@ -124,6 +124,7 @@ impl Ground {
             name: None,
             tags: Vec::new(),
             config_hash: Digest::of(b""),
+            has_setup: false,
             workspace: None,
             custom_tools: Vec::new(),
         };

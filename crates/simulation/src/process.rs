@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use portcullis_base::{Clock, Entropy, IdGen, LocationId, WorkerId, limits};
 use portcullis_contract::ToolName;
 use portcullis_event::LOCAL_TENANT;
-use portcullis_pipeline::{Approvals, BaselineBook, Gate, GateParts, Placement, RegistrationGuard, Registry};
+use portcullis_pipeline::{Approvals, Gate, GateParts, HeldSessions, Placement, RegistrationGuard, Registry};
 use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
 use portcullis_secret::{Redactor, Sealer, SealingKey};
-use portcullis_store::{LeaseOwner, Liveness, Store};
+use portcullis_store::{HolderKind, LeaseOwner, Liveness, Store};
 use portcullis_store_testkit::Wrapped;
 use tokio_util::sync::CancellationToken;
 
@@ -71,13 +71,20 @@ impl Process {
             project: "project".to_owned(),
             principal: "person".to_owned(),
             approvals: Approvals::Wait,
-            baselines: BaselineBook::default(),
+            held_sessions: HeldSessions::default(),
             artifact_quota: limits::ARTIFACT_QUOTA,
             ask_expiry: ground.options.ask_expiry,
         });
         let worker = WorkerId::make(&*ground.ids, clock.now());
         ground.oracle.born(worker, Arc::clone(&link));
-        let owner = LeaseOwner { worker, host: "simulation".to_owned(), pid: 1, started: 1, what: name.clone() };
+        let owner = LeaseOwner {
+            worker,
+            host: "simulation".to_owned(),
+            pid: 1,
+            started: 1,
+            what: name.clone(),
+            kind: HolderKind::Standing,
+        };
         Ok(Arc::new(Self {
             name,
             ground: Arc::clone(ground),

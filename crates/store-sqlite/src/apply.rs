@@ -1,9 +1,10 @@
 //! One commit inside the writer's transaction: find repeats, let the shared plan decide, write rows.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 
 use portcullis_base::{AskId, Digest, IntentId, Timestamp};
-use portcullis_event::IntentState;
+use portcullis_event::{IntentState, RowChange};
 use portcullis_store::{
     ArtifactRow, AskNow, Blob, Commit, Committed, Head, Plan, PlannedCommit, SessionKey, StoreError, Writer, conflicts,
     lingers, lingers_until, plan,
@@ -16,7 +17,7 @@ use crate::error::Fail;
 use crate::heads;
 use crate::mark::NewestEvent;
 use crate::op::{Trace, Tx};
-use crate::{projections, records, removal, runs, tail, wakes};
+use crate::{facts, outbox, projections, records, removal, runs, tail, wakes};
 
 /// Does a commit.
 pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
@@ -33,6 +34,8 @@ pub(crate) fn commit_by(
     let head = heads::read(tx.conn, commit.key)?;
     tail::check(tx, commit.key, head.as_ref())?;
     let last_seq = head.as_ref().map_or(0, |head| head.last_seq);
+    let left = undelivered(tx.conn, commit)?;
+    let commit = left.as_ref().unwrap_or(commit);
     if let Some(response) = repeat(tx.conn, commit)? {
         return Ok(Committed { events: Vec::new(), last_seq, repeat: true, response });
     }
@@ -107,18 +110,29 @@ fn repeat(conn: &Connection, commit: &Commit) -> Result<Option<Option<Value>>, F
             return Ok(Some(Some(response)));
         }
     }
-    if let Writer::Outbox { key } = &commit.writer {
-        let known = conn
-            .prepare_cached("SELECT 1 FROM delivered WHERE tenant = ?1 AND session = ?2 AND dedupe = ?3")?
-            .exists(params![tenant, id(commit.key.session.as_u128()), dedupe(key)])?;
-        if known {
-            return Ok(Some(None));
-        }
+    // What was delivered before is left out by now.
+    if matches!(&commit.writer, Writer::Outbox { deliveries } if deliveries.is_empty()) {
+        return Ok(Some(None));
     }
     let Some(first) = commit.events.first() else {
         return Ok(None);
     };
     Ok(runs::has_event(conn, commit.key, first.id)?.then_some(None))
+}
+
+/// What is left of deliveries of which some took effect before; `None` if none did.
+fn undelivered(conn: &Connection, commit: &Commit) -> rusqlite::Result<Option<Commit>> {
+    let Writer::Outbox { deliveries } = &commit.writer else { return Ok(None) };
+    let (tenant, session) = (id(commit.key.tenant.as_u128()), id(commit.key.session.as_u128()));
+    let mut delivered =
+        conn.prepare_cached("SELECT 1 FROM delivered WHERE tenant = ?1 AND session = ?2 AND dedupe = ?3")?;
+    let mut known = HashSet::new();
+    for delivery in deliveries {
+        if delivered.exists(params![tenant, session, dedupe(&delivery.key)])? {
+            known.insert(delivery.key.as_str());
+        }
+    }
+    Ok(commit.undelivered(|key| known.contains(key)))
 }
 
 fn dedupe(key: &str) -> [u8; 16] {
@@ -190,6 +204,12 @@ pub(crate) fn write(
     if let (Some(run), Some(last)) = (run, planned.events.last()) {
         tx.appended.borrow_mut().push((key, NewestEvent { run, seq: last.seq, hash: last.hash }));
     }
+    tx.topics.borrow_mut().extend(planned.topics(key));
+    let session_row = planned.rows.iter().find_map(|change| match change {
+        RowChange::Session(row) => Some(row),
+        _ => None,
+    });
+    facts::write(conn, key, session_row, &planned.facts)?;
     projections::write(conn, commit, planned.rows)?;
     for lock in &commit.free {
         conn.prepare_cached("DELETE FROM locks WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND session = ?4")?
@@ -239,22 +259,18 @@ pub(crate) fn write(
             now.as_micros()
         ])?;
     }
-    if let Writer::Outbox { key } = &commit.writer {
-        conn.prepare_cached("INSERT INTO delivered (tenant, session, dedupe) VALUES (?1, ?2, ?3)")?
-            .execute(params![tenant, session, dedupe(key)])?;
+    if let Writer::Outbox { deliveries } = &commit.writer {
+        let mut insert = conn.prepare_cached("INSERT INTO delivered (tenant, session, dedupe) VALUES (?1, ?2, ?3)")?;
+        for delivery in deliveries {
+            insert.execute(params![tenant, session, dedupe(&delivery.key)])?;
+        }
     }
     if let Some(checkpoint) = &planned.checkpoint {
         conn.prepare_cached("INSERT INTO checkpoints (tenant, session, seq, hash, mac) VALUES (?1, ?2, ?3, ?4, ?5)")?
             .execute(params![tenant, session, checkpoint.seq, checkpoint.hash.as_bytes(), checkpoint.mac])?;
     }
     for entry in &planned.outbox {
-        conn.prepare_cached("INSERT OR REPLACE INTO outbox (outbox_id, tenant, at, work) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![
-                id(entry.id.as_u128()),
-                id(entry.tenant.as_u128()),
-                entry.at.as_micros(),
-                json(&entry.work)?
-            ])?;
+        outbox::put(conn, entry)?;
     }
     Ok(Committed {
         last_seq: planned.head.last_seq,

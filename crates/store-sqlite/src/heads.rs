@@ -8,9 +8,10 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::codec::{digest_at, id, json, opt_json_at, opt_time_at, time_at, word, word_at};
 
-pub(crate) const COLUMNS: &str = "last_seq, last_hash, fence, lease_owner, lease_until, work_due_at, wake_due_at, \
-                                  wake_priority, next_due_at, priority, status, blocked_n, failure_streak, \
-                                  checkpoint_seq, updated_at";
+/// Columns of [`head_at`] where the table is joined as `h`.
+pub(crate) const COLUMNS: &str = "h.last_seq, h.last_hash, h.fence, h.lease_owner, h.lease_until, h.work_due_at, \
+                                  h.wake_due_at, h.wake_priority, h.next_due_at, h.priority, h.status, h.blocked_n, \
+                                  h.failure_streak, h.checkpoint_seq, h.updated_at";
 
 /// Reads a head from [`COLUMNS`] that begin at `at`.
 pub(crate) fn head_at(row: &Row<'_>, at: usize) -> rusqlite::Result<Head> {

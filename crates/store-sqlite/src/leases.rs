@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portcullis_base::{TenantId, Timestamp};
 use portcullis_store::{
-    Claim, Due, Fairness, Head, Lease, LeaseOwner, Liveness, SessionKey, StoreError, by_urgency, fair_share,
+    Claim, Due, Fairness, Head, Lease, LeaseOwner, Liveness, SessionKey, StoreError, by_urgency, fair_share, given_back,
 };
 
 use crate::codec::json;
@@ -135,6 +135,7 @@ pub(crate) fn release(tx: &Tx<'_>, key: SessionKey, fence: u64, idle_at: Option<
     let mut head = held(tx, key, fence)?;
     head.release(idle_at, tx.env.clock.now());
     heads::write(tx.conn, key, &head)?;
+    tx.topics.borrow_mut().extend(given_back(key, &head));
     Ok(())
 }
 
@@ -143,6 +144,7 @@ pub(crate) fn defer(tx: &Tx<'_>, key: SessionKey, fence: u64, until: Timestamp) 
     let mut head = held(tx, key, fence)?;
     head.defer(until);
     heads::write(tx.conn, key, &head)?;
+    tx.topics.borrow_mut().extend(given_back(key, &head));
     Ok(())
 }
 

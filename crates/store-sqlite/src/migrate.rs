@@ -4,11 +4,12 @@ use std::path::Path;
 
 use portcullis_base::{Digest, Timestamp};
 use portcullis_store::StoreError;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use crate::codec::digest_at;
 use crate::connect::{overwriting, patiently};
 use crate::error::{is_unwritable, plain, unwritable};
+use crate::{brought_forward, records};
 
 /// Every migration this program knows, in order; its number is its place, from 1.
 pub(crate) const MIGRATIONS: &[&str] = &[
@@ -20,7 +21,11 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0006_lost_keys.sql"),
     include_str!("../migrations/0007_runs.sql"),
     include_str!("../migrations/0008_packed_with_words.sql"),
+    LISTS,
+    include_str!("../migrations/0010_outbox_claims.sql"),
 ];
+
+const LISTS: &str = include_str!("../migrations/0009_lists.sql");
 
 /// Marks the file as ours (`pcls`): another program's database is never touched.
 const APPLICATION_ID: i32 = 0x7063_6c73;
@@ -30,7 +35,7 @@ const APPLICATION_ID: i32 = 0x7063_6c73;
 /// # Errors
 /// If the file is not ours, is newer than this program, or was migrated by another text.
 pub(crate) fn migrate(conn: &Connection, now: Timestamp, path: &Path) -> Result<(), StoreError> {
-    migrate_with(conn, now, MIGRATIONS).map_err(|error| match error {
+    migrate_with(conn, now, MIGRATIONS).and_then(|()| index_records(conn)).map_err(|error| match error {
         StoreError::ReadOnly(older) => {
             StoreError::ReadOnly(format!("{older}, which needs write access: {}", unwritable(path)))
         }
@@ -51,6 +56,25 @@ pub(crate) fn migrate_with(conn: &Connection, now: Timestamp, known: &[&str]) ->
         let _ = shrink(conn);
     }
     Ok(())
+}
+
+/// Indexes records anew if this program declares other fields than the one that indexed them.
+fn index_records(conn: &Connection) -> Result<(), StoreError> {
+    if records::is_indexed(conn).map_err(|error| plain(&error))? {
+        return Ok(());
+    }
+    let indexed = patiently(|| {
+        let tx = Transaction::new_unchecked(conn, TransactionBehavior::Immediate)?;
+        records::index_all(&tx)?;
+        tx.commit()
+    });
+    indexed.map_err(|error| {
+        if is_unwritable(&error) {
+            StoreError::ReadOnly("a program with other index fields wrote this store".to_owned())
+        } else {
+            plain(&error)
+        }
+    })
 }
 
 /// SQLite makes the file anew in memory to take free pages out of it: a larger one keeps them, and fills them again.
@@ -81,6 +105,9 @@ fn step(conn: &Connection, now: Timestamp, known: &[&str]) -> Result<usize, Step
             conn.pragma_update(None, "application_id", APPLICATION_ID)?;
         }
         conn.execute_batch(sql)?;
+        if *sql == LISTS {
+            brought_forward::fill_lists(conn)?;
+        }
         conn.execute(
             "INSERT INTO schema_meta (version, checksum, applied_at) VALUES (?1, ?2, ?3)",
             params![done + 1, Digest::of(sql.as_bytes()).as_bytes(), now.as_micros()],

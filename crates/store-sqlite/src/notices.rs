@@ -1,12 +1,12 @@
-//! Hints about commits of other processes: SQLite has no notification, but a counter that moves.
+//! Hints about commits of other processes: SQLite has no notification, but a counter that moves. The writer's own
+//! connection is asked for it, because there the commits of this process do not move it: their listeners were told
+//! already, each of its own topic. Of another process nobody knows what it wrote, so everybody is told.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
-use crate::connect::DatabaseFile;
+use crate::writer::{BatchDesk, WriterShared};
 
 /// How late a hint about another process may be (store §7).
 const POLL: Duration = Duration::from_millis(100);
@@ -18,12 +18,12 @@ pub(crate) struct Poll {
 }
 
 impl Poll {
-    pub(crate) fn start(place: DatabaseFile, changes: watch::Sender<u64>) -> Self {
+    pub(crate) fn start(desk: BatchDesk, shared: Arc<WriterShared>) -> Self {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let watched = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("portcullis-notices".to_owned())
-            .spawn(move || poll(&place, &changes, &watched))
+            .spawn(move || poll(&desk, &shared, &watched))
             // Without the thread hints of other processes are lost, which listeners must bear anyway.
             .ok();
         Self { stop, thread }
@@ -42,26 +42,20 @@ impl Drop for Poll {
     }
 }
 
-fn poll(place: &DatabaseFile, changes: &watch::Sender<u64>, stop: &(Mutex<bool>, Condvar)) {
+fn poll(desk: &BatchDesk, shared: &WriterShared, stop: &(Mutex<bool>, Condvar)) {
     let (stopped, wake) = stop;
-    let mut conn = None;
     let mut seen: Option<i64> = None;
     let mut guard = stopped.lock().unwrap_or_else(PoisonError::into_inner);
     while !*guard {
         drop(guard);
-        if conn.is_none() {
-            conn = place.reader().ok();
-            seen = None;
+        let asked = desk.once_free(|conn| conn.pragma_query_value(None, "data_version", |row| row.get(0)));
+        // Without a connection, after a fault, there is nothing to compare. A new one counts anew, and may tell everybody
+        // once too often.
+        let version: Option<i64> = asked.and_then(Result::ok);
+        if version.is_some() && seen.is_some() && seen != version {
+            shared.changes.note_everything();
         }
-        let version: Option<i64> =
-            conn.as_ref().and_then(|c| c.pragma_query_value(None, "data_version", |row| row.get(0)).ok());
-        match version {
-            // The counter of another connection says nothing.
-            None => conn = None,
-            Some(_) if seen.is_some() && seen != version => changes.send_modify(|n| *n += 1),
-            Some(_) => {}
-        }
-        seen = version;
+        seen = version.or(seen);
         guard = stopped.lock().unwrap_or_else(PoisonError::into_inner);
         if !*guard {
             guard = wake.wait_timeout(guard, POLL).unwrap_or_else(PoisonError::into_inner).0;

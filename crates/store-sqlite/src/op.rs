@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use portcullis_base::{Clock, EventId, IdGen};
 use portcullis_event::CheckpointKey;
-use portcullis_store::{LivenessOracle, SessionKey, StoreError};
+use portcullis_store::{LivenessOracle, SessionKey, StoreError, Topic};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -30,6 +30,8 @@ pub(crate) struct Tx<'a> {
     pub(crate) env: &'a Env,
     /// The newest events of what this transaction appended, named once it is durable.
     pub(crate) appended: RefCell<Vec<(SessionKey, NewestEvent)>>,
+    /// What it is about, for those who listen. Hints may be too many, so a refused operation may leave some.
+    pub(crate) topics: RefCell<Vec<Topic>>,
 }
 
 /// What an operation leaves in the tables: if it is there, the operation's transaction committed.

@@ -98,8 +98,8 @@ fn write_row(conn: &Connection, key: SessionKey, change: RowChange) -> rusqlite:
             conn.prepare_cached(
                 "INSERT OR REPLACE INTO asks (tenant, ask_id, session, intent_id, tool_use_id, kind, \
                  state, pinned, input_hash, definition_version, facts, expires_at, asked_seq, \
-                 root_session, root_tool_use_id) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                 root_session, root_tool_use_id, principal, asked_at) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
             )?
             .execute(params![
                 tenant,
@@ -115,7 +115,9 @@ fn write_row(conn: &Connection, key: SessionKey, change: RowChange) -> rusqlite:
                 ask.expires_at.as_micros(),
                 ask.asked_seq,
                 ask.root.map(|root| id(root.session_id.as_u128())),
-                ask.root.map(|root| id(root.tool_use_id.as_u128()))
+                ask.root.map(|root| id(root.tool_use_id.as_u128())),
+                ask.principal,
+                ask.asked_at.as_micros()
             ])?;
         }
         RowChange::AskAnswered { ask_id, reply, approver, seq } => {

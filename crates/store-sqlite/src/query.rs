@@ -1,12 +1,12 @@
 //! What readers ask: one function a question, each a statement or two in one short transaction.
 
 use portcullis_base::{
-    ArtifactId, ArtifactRef, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId, Timestamp,
+    ArtifactId, ArtifactRef, AskId, Digest, EventId, IntentId, InvocationId, SessionId, TenantId, Timestamp,
 };
 use portcullis_event::facts::AtRoot;
 use portcullis_event::{Event, EventType, SessionRow, ledger_of, operator_log_of};
 use portcullis_store::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, SessionKey, SessionSummary, Snapshot, Tombstone,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, IntentRow, SessionKey, SessionSummary, Snapshot, Tombstone,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -44,37 +44,40 @@ pub(crate) fn of_kinds(conn: &Connection, key: SessionKey, kinds: &[EventType]) 
     Ok(found)
 }
 
+/// Columns of [`session_row`].
+pub(crate) const SESSION: &str =
+    "s.session, s.root, s.parent, s.title, s.tags, s.created_at, s.config_hash, s.workspace";
+
+/// Reads a session's id and row from [`SESSION`], the first columns.
+pub(crate) fn session_row(row: &Row<'_>) -> rusqlite::Result<(SessionId, SessionRow)> {
+    let columns = SessionRow {
+        root_session_id: SessionId::from_u128(id_at(row, 1)?),
+        parent_session_id: opt_id_at(row, 2)?.map(SessionId::from_u128),
+        title: row.get(3)?,
+        tags: json_at(row, 4)?,
+        created_at: time_at(row, 5)?,
+        config_hash: digest_at(row, 6)?,
+        workspace: row.get(7)?,
+    };
+    Ok((SessionId::from_u128(id_at(row, 0)?), columns))
+}
+
 /// Sessions of a tenant, newest first.
 pub(crate) fn sessions(conn: &Connection, tenant: TenantId, limit: usize) -> rusqlite::Result<Vec<SessionSummary>> {
     let sql = format!(
-        "SELECT s.session, s.root, s.parent, s.title, s.tags, s.created_at, s.config_hash, s.workspace, {} \
+        "SELECT {SESSION}, {} \
          FROM sessions s JOIN session_heads h ON h.tenant = s.tenant AND h.session = s.session \
          WHERE s.tenant = ?1 AND s.session NOT IN (?2, ?3) \
          ORDER BY h.updated_at DESC, s.session DESC LIMIT ?4",
         heads::COLUMNS
     );
+    let (ledger, operator) = (ledger_of(tenant), operator_log_of(tenant));
     conn.prepare_cached(&sql)?
         .query_map(
-            params![
-                id(tenant.as_u128()),
-                id(ledger_of(tenant).as_u128()),
-                id(operator_log_of(tenant).as_u128()),
-                bounded(limit)
-            ],
+            params![id(tenant.as_u128()), id(ledger.as_u128()), id(operator.as_u128()), bounded(limit)],
             |row| {
-                Ok(SessionSummary {
-                    session_id: SessionId::from_u128(id_at(row, 0)?),
-                    row: SessionRow {
-                        root_session_id: SessionId::from_u128(id_at(row, 1)?),
-                        parent_session_id: opt_id_at(row, 2)?.map(SessionId::from_u128),
-                        title: row.get(3)?,
-                        tags: json_at(row, 4)?,
-                        created_at: time_at(row, 5)?,
-                        config_hash: digest_at(row, 6)?,
-                        workspace: row.get(7)?,
-                    },
-                    head: heads::head_at(row, 8)?,
-                })
+                let (session_id, columns) = session_row(row)?;
+                Ok(SessionSummary { session_id, row: columns, head: heads::head_at(row, 8)? })
             },
         )?
         .collect()
@@ -114,11 +117,11 @@ pub(crate) fn intents(conn: &Connection, key: SessionKey, open: bool) -> rusqlit
         .collect()
 }
 
-const ASK: &str = "SELECT ask_id, session, intent_id, tool_use_id, kind, state, pinned, input_hash, \
+pub(crate) const ASK: &str = "SELECT ask_id, session, intent_id, tool_use_id, kind, state, pinned, input_hash, \
                    definition_version, facts, expires_at, reply, approver, answered_seq, asked_seq, \
-                   root_session, root_tool_use_id FROM asks";
+                   root_session, root_tool_use_id, principal, asked_at FROM asks";
 
-fn ask_row(row: &Row<'_>) -> rusqlite::Result<AskRow> {
+pub(crate) fn ask_row(row: &Row<'_>) -> rusqlite::Result<AskRow> {
     Ok(AskRow {
         ask_id: AskId::from_u128(id_at(row, 0)?),
         session_id: SessionId::from_u128(id_at(row, 1)?),
@@ -139,6 +142,8 @@ fn ask_row(row: &Row<'_>) -> rusqlite::Result<AskRow> {
         approver: row.get(12)?,
         answered_seq: row.get(13)?,
         asked_seq: row.get(14)?,
+        principal: row.get(17)?,
+        asked_at: time_at(row, 18)?,
     })
 }
 
@@ -275,28 +280,5 @@ pub(crate) fn put_snapshot(conn: &Connection, key: SessionKey, snapshot: &Snapsh
         snapshot.state,
         snapshot.digest.as_bytes()
     ])?;
-    Ok(())
-}
-
-/// Outbox entries that wait, oldest first.
-pub(crate) fn outbox(conn: &Connection, limit: usize) -> rusqlite::Result<Vec<OutboxEntry>> {
-    conn.prepare_cached("SELECT outbox_id, tenant, at, work FROM outbox ORDER BY outbox_id LIMIT ?1")?
-        .query_map(params![bounded(limit)], |row| {
-            Ok(OutboxEntry {
-                id: OutboxId::from_u128(id_at(row, 0)?),
-                tenant: TenantId::from_u128(id_at(row, 1)?),
-                at: time_at(row, 2)?,
-                work: json_at(row, 3)?,
-            })
-        })?
-        .collect()
-}
-
-/// Removes delivered entries.
-pub(crate) fn outbox_done(conn: &Connection, ids: &[OutboxId]) -> rusqlite::Result<()> {
-    let mut delete = conn.prepare_cached("DELETE FROM outbox WHERE outbox_id = ?1")?;
-    for entry in ids {
-        delete.execute(params![id(entry.as_u128())])?;
-    }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use portcullis_base::{ArtifactId, Digest, TenantId, Timestamp};
 use portcullis_event::{Body, EventType};
 use portcullis_store::{
-    ArtifactRow, Commit, Committed, Head, Retain, SessionKey, StoreError, VARIABLE, plan_erase, variable_ids,
-    was_erased,
+    ArtifactRow, CONTENT_KINDS, Commit, Committed, Head, Retain, SessionKey, StoreError, VARIABLE, plan_erase,
+    variable_ids, was_erased,
 };
 use rusqlite::{Connection, params};
 
@@ -49,6 +49,13 @@ fn take_out(conn: &Connection, key: SessionKey) -> rusqlite::Result<()> {
         .collect::<rusqlite::Result<_>>()?;
     runs::erase(conn, key)?;
     for statement in [
+        // Its tags are found by when it was made, which its facts say: they go first.
+        "DELETE FROM session_tags WHERE (tenant, tag, created_at, session) IN (\
+         SELECT f.tenant, t.value, f.created_at, f.session FROM session_facts f \
+         JOIN sessions s ON s.tenant = f.tenant AND s.session = f.session JOIN json_each(s.tags) t \
+         WHERE f.tenant = ?1 AND f.session = ?2)",
+        "DELETE FROM session_facts WHERE tenant = ?1 AND session = ?2",
+        "DELETE FROM unknown_outcomes WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM intents WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM asks WHERE tenant = ?1 AND session = ?2",
@@ -65,8 +72,8 @@ fn take_out(conn: &Connection, key: SessionKey) -> rusqlite::Result<()> {
         params![id(key.tenant.as_u128()), VARIABLE, first, end],
     )?;
     search::forget_log(conn, key)?;
-    let menus = menus(conn, key.tenant)?;
-    for sha256 in contents.difference(&menus) {
+    let kept = plain_contents(conn, key.tenant)?;
+    for sha256 in contents.difference(&kept) {
         conn.execute(
             "DELETE FROM blobs WHERE tenant = ?1 AND sha256 = ?2 AND NOT EXISTS \
              (SELECT 1 FROM artifacts a WHERE a.tenant = ?1 AND a.sha256 = ?2)",
@@ -76,20 +83,19 @@ fn take_out(conn: &Connection, key: SessionKey) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Contents that menus are made of.
-fn menus(conn: &Connection, tenant: TenantId) -> rusqlite::Result<HashSet<Digest>> {
+/// Contents that are no artifacts: menus and setups.
+fn plain_contents(conn: &Connection, tenant: TenantId) -> rusqlite::Result<HashSet<Digest>> {
     let mut found = HashSet::new();
     let mut statement = conn.prepare(
         "SELECT e.type, e.v, e.log, e.run, e.start, e.bytes FROM events e JOIN logs l ON l.log = e.log \
-         WHERE l.tenant = ?1 AND e.type = 'tool.menu'",
+         WHERE l.tenant = ?1 AND e.type IN (?2, ?3, ?4)",
     )?;
-    let mut rows = statement.query(params![id(tenant.as_u128())])?;
+    let [menu, created, updated] = CONTENT_KINDS;
+    let mut rows = statement.query(params![id(tenant.as_u128()), menu.as_str(), created.as_str(), updated.as_str()])?;
     let mut runs = RunReader::of(conn);
     while let Some(row) = rows.next()? {
         let payload = runs.payload(row, 2)?;
-        if let Body::MenuFrozen(menu) = Body::decode(&EventType::recorded(row.get(0)?), row.get(1)?, payload) {
-            found.insert(menu.hash);
-        }
+        found.extend(Body::decode(&EventType::recorded(row.get(0)?), row.get(1)?, payload).names().contents);
     }
     Ok(found)
 }
@@ -124,8 +130,8 @@ pub(crate) fn retain(
             }
         }
         Retain::Free { contents, before } => {
-            let menus = menus(conn, tenant)?;
-            for sha256 in contents.iter().filter(|sha256| !menus.contains(sha256)) {
+            let kept = plain_contents(conn, tenant)?;
+            for sha256 in contents.iter().filter(|sha256| !kept.contains(sha256)) {
                 changed.extend(free(conn, tenant, *sha256, *before)?);
             }
         }

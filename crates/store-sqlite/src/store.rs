@@ -10,11 +10,13 @@ use async_trait::async_trait;
 use portcullis_base::{ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp};
 use portcullis_event::{CheckpointKey, Event, EventType};
 use portcullis_store::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
-    IntentRow, Lease, LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite,
-    Records, Retain, Search, SessionKey, SessionSummary, Snapshot, StoreError, SweepResult, WakeRow, Witness,
+    ArtifactRow, AskFilter, AskQuery, AskRow, Checkpoint, Claim, ClaimedEntry, Commit, Committed, Cursor, Fairness,
+    Head, Hit, Import, Imported, IntentRow, Lease, LeaseOwner, ListQuery, LivenessOracle, Log, LossBook, LostEnd,
+    Notices, OutboxEntry, Page, Query, Queue, Record, RecordQuery, RecordWrite, Records, Retain, Search, SessionKey,
+    SessionListing, SessionQuery, SessionSummary, Snapshot, StoreError, SweepResult, Topic, UnknownCall, UnknownQuery,
+    WakeRow, page_size, place_of,
 };
-use rusqlite::ErrorCode;
+use rusqlite::{Connection, ErrorCode};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -28,7 +30,10 @@ use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
 use crate::writer::{BatchDesk, QUEUE, Writer, WriterShared};
-use crate::{apply, backup, heads, import, leases, migrate, query, records, removal, search, sweep, tail, wakes};
+use crate::{
+    apply, backup, facts, heads, import, leases, lists, migrate, outbox, query, records, removal, search, sweep, tail,
+    wakes,
+};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
 #[derive(Clone)]
@@ -46,6 +51,14 @@ pub struct SqliteConfig {
 /// Where the answer of an operation arrives.
 type PendingReply<T> = oneshot::Receiver<Result<T, StoreError>>;
 
+/// Finds items of a list behind a place, at most so many.
+type Finder<Q> = fn(
+    &Connection,
+    TenantId,
+    &Q,
+    (Option<<Q as ListQuery>::Place>, usize),
+) -> rusqlite::Result<Vec<<Q as ListQuery>::Item>>;
+
 /// A store in one SQLite file, which several processes may share.
 pub struct SqliteStore {
     /// `None` only while it is dropped: closing the queue ends the writer.
@@ -59,26 +72,6 @@ pub struct SqliteStore {
     mark: Arc<Mark>,
     lost: Vec<LostEnd>,
     poll: Mutex<Option<Poll>>,
-}
-
-/// A log that is shorter than it was, by the mark beside the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LostEnd {
-    /// Whose log.
-    pub key: SessionKey,
-    /// The newest event that was recorded.
-    pub recorded: u64,
-    /// The last one that is left before it; 0: the log is gone.
-    pub found: u64,
-}
-
-impl LostEnd {
-    /// The error for a write to that log.
-    #[must_use]
-    pub fn error(&self) -> StoreError {
-        let Self { key, recorded, found } = *self;
-        StoreError::Damaged { session: key.session, witness: Witness::Mark, recorded, found }
-    }
 }
 
 impl SqliteStore {
@@ -166,12 +159,6 @@ impl SqliteStore {
         copied.map_err(|error| StoreError::Unavailable(format!("the backup stopped: {error}")))?
     }
 
-    /// Logs whose end was missing when this store was opened. Nothing is written to them until that is mended or accepted.
-    #[must_use]
-    pub fn lost(&self) -> &[LostEnd] {
-        &self.lost
-    }
-
     /// What the mark beside a path names though there is no database at it: the logs of one that was there.
     #[must_use]
     pub fn gone_from(path: &Path) -> Vec<LostEnd> {
@@ -180,20 +167,6 @@ impl SqliteStore {
         }
         let named = Mark::beside(path).all().into_iter();
         named.map(|(key, newest)| LostEnd { key, recorded: newest.seq, found: 0 }).collect()
-    }
-
-    /// Lets this process write to logs that lost their end, so that it can settle what is open in them.
-    pub fn set_lost_aside(&self) {
-        self.mark.set_aside(&self.lost.iter().map(|lost| lost.key).collect::<Vec<_>>());
-    }
-
-    /// Lets every process write to them from now on, because a person gave up what is lost.
-    ///
-    /// # Errors
-    /// If the mark cannot be written.
-    pub fn accept_lost(&self) -> Result<(), StoreError> {
-        let forgotten = self.mark.forget(&self.lost.iter().map(|lost| lost.key).collect::<Vec<_>>());
-        forgotten.map_err(|error| StoreError::Unavailable(format!("the mark cannot be written: {error}")))
     }
 
     /// Ends the writer after what is queued; dropping the store does the same.
@@ -241,6 +214,33 @@ impl SqliteStore {
         };
         queue.send(op).await.map_err(|_| self.shared.refusal())?;
         self.answer(answer).await
+    }
+
+    /// From now on this store looks for commits of other processes: somebody listens.
+    fn look_for_others(&self) {
+        let mut poll = self.poll.lock().unwrap_or_else(PoisonError::into_inner);
+        poll.get_or_insert_with(|| Poll::start(self.desk.clone(), Arc::clone(&self.shared)));
+    }
+
+    /// One page of a list.
+    async fn list<Q>(
+        &self,
+        tenant: TenantId,
+        query: &Q,
+        limit: usize,
+        cursor: Option<&Cursor>,
+        find: Finder<Q>,
+    ) -> Result<Page<Q::Item>, StoreError>
+    where
+        Q: ListQuery + Clone + Send + Sync + 'static,
+        Q::Item: Send + 'static,
+        Q::Place: Clone + Send + Sync + 'static,
+    {
+        let after = place_of(tenant, query, cursor)?;
+        let (limit, looked_for) = page_size(limit);
+        let asked = query.clone();
+        let found = self.readers.scan(move |conn| find(conn, tenant, &asked, (after.clone(), looked_for))).await?;
+        Ok(Page::of(tenant, query, found, limit))
     }
 
     async fn answer<T>(&self, answer: PendingReply<T>) -> Result<T, StoreError> {
@@ -293,7 +293,7 @@ impl Drop for SqliteStore {
 
 /// The first connection of a process makes the memory that all share, and on a full disk may find no room for it. A
 /// reader needs it as well, so the ballast is given for it.
-fn open_writer(place: &DatabaseFile) -> Result<rusqlite::Connection, StoreError> {
+fn open_writer(place: &DatabaseFile) -> Result<Connection, StoreError> {
     let no_room = match place.writer() {
         Err(error) if Headroom::is_full(place, &error) => Headroom::refusal(place),
         Err(error) if is_unwritable(&error) => return Err(StoreError::ReadOnly(unwritable(&place.path))),
@@ -308,8 +308,23 @@ fn open_writer(place: &DatabaseFile) -> Result<rusqlite::Connection, StoreError>
     place.writer().map_err(|_| no_room)
 }
 
+impl LossBook for SqliteStore {
+    fn lost(&self) -> &[LostEnd] {
+        &self.lost
+    }
+
+    fn set_lost_aside(&self) {
+        self.mark.set_aside(&self.lost.iter().map(|lost| lost.key).collect::<Vec<_>>());
+    }
+
+    fn accept_lost(&self) -> Result<(), StoreError> {
+        let forgotten = self.mark.forget(&self.lost.iter().map(|lost| lost.key).collect::<Vec<_>>());
+        forgotten.map_err(|error| StoreError::Unavailable(format!("the mark cannot be written: {error}")))
+    }
+}
+
 /// What the mark names and the database does not hold. The mark was read first, and names only what was durable by then.
-fn lost_ends(conn: &rusqlite::Connection, mark: &Mark) -> rusqlite::Result<Vec<LostEnd>> {
+fn lost_ends(conn: &Connection, mark: &Mark) -> rusqlite::Result<Vec<LostEnd>> {
     let mut lost = Vec::new();
     for (key, newest) in mark.all() {
         if let Err(found) = tail::holds(conn, key, newest.seq, newest.hash)? {
@@ -366,6 +381,40 @@ impl Log for SqliteStore {
 
     async fn sessions(&self, tenant: TenantId, limit: usize) -> Result<Vec<SessionSummary>, StoreError> {
         self.readers.scan(move |conn| query::sessions(conn, tenant, limit)).await
+    }
+
+    async fn session(&self, key: SessionKey) -> Result<Option<SessionListing>, StoreError> {
+        self.readers.look(|conn| lists::session(conn, key)).await
+    }
+
+    async fn find_sessions(
+        &self,
+        tenant: TenantId,
+        query: &SessionQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<SessionListing>, StoreError> {
+        self.list(tenant, query, limit, cursor, lists::sessions).await
+    }
+
+    async fn find_asks(
+        &self,
+        tenant: TenantId,
+        query: &AskQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<AskRow>, StoreError> {
+        self.list(tenant, query, limit, cursor, lists::asks).await
+    }
+
+    async fn unknown_outcomes(
+        &self,
+        tenant: TenantId,
+        query: &UnknownQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<UnknownCall>, StoreError> {
+        self.list(tenant, query, limit, cursor, facts::unknown).await
     }
 
     async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError> {
@@ -449,11 +498,19 @@ impl Log for SqliteStore {
     }
 
     async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>, StoreError> {
-        self.readers.look(move |conn| query::outbox(conn, limit)).await
+        self.readers.look(move |conn| outbox::inside(conn, limit)).await
     }
 
     async fn outbox_done(&self, ids: Vec<OutboxId>) -> Result<(), StoreError> {
-        self.write(None, no_trace, move |tx| Ok(query::outbox_done(tx.conn, &ids)?)).await
+        self.write(None, no_trace, move |tx| Ok(outbox::done(tx.conn, &ids)?)).await
+    }
+
+    async fn claim_outbox(&self, limit: usize, ttl: Duration) -> Result<Vec<ClaimedEntry>, StoreError> {
+        self.write(None, no_trace, move |tx| Ok(outbox::claim(tx.conn, limit, (tx.env.clock.now(), ttl))?)).await
+    }
+
+    async fn outbox_failed(&self, id: OutboxId, attempt: u32, next_at: Timestamp) -> Result<bool, StoreError> {
+        self.write(None, no_trace, move |tx| Ok(outbox::failed(tx.conn, id, attempt, next_at)?)).await
     }
 
     fn checkpoint_key(&self) -> Option<CheckpointKey> {
@@ -519,6 +576,17 @@ impl Records for SqliteStore {
         self.readers.scan(move |conn| records::all(conn, tenant, &kind)).await
     }
 
+    async fn find_records(
+        &self,
+        tenant: TenantId,
+        query: &RecordQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Record>, StoreError> {
+        query.wanted()?;
+        self.list(tenant, query, limit, cursor, records::find).await
+    }
+
     async fn put_record(&self, tenant: TenantId, write: RecordWrite) -> Result<u64, StoreError> {
         self.write(None, no_trace, move |tx| {
             records::check(tx.conn, tenant, std::slice::from_ref(&write))?;
@@ -552,11 +620,12 @@ impl Search for SqliteStore {
 
 impl Notices for SqliteStore {
     fn changes(&self) -> watch::Receiver<u64> {
-        let mut poll = self.poll.lock().unwrap_or_else(PoisonError::into_inner);
-        if poll.is_none() {
-            let changes = self.shared.changes.clone();
-            *poll = Some(Poll::start(self.place.clone(), changes));
-        }
-        self.shared.changes.subscribe()
+        self.look_for_others();
+        self.shared.changes.all()
+    }
+
+    fn changes_of(&self, topic: Topic) -> watch::Receiver<u64> {
+        self.look_for_others();
+        self.shared.changes.of(topic)
     }
 }

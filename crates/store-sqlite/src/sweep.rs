@@ -2,7 +2,7 @@
 
 use portcullis_base::limits::{IDEMPOTENCY_KEPT, SWEEP_BATCH};
 use portcullis_base::{SessionId, TenantId};
-use portcullis_store::{SessionKey, SweepResult};
+use portcullis_store::{SessionKey, SweepResult, Topic};
 use rusqlite::params;
 
 use crate::codec::id_at;
@@ -33,6 +33,7 @@ pub(crate) fn sweep(tx: &Tx<'_>) -> Result<SweepResult, Fail> {
             head.has_work(now);
             heads::write(tx.conn, key, &head)?;
             swept.expired += 1;
+            tx.topics.borrow_mut().push(Topic::Due);
         }
     }
     let kept = i64::try_from(IDEMPOTENCY_KEPT.as_micros()).unwrap_or(i64::MAX);

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use portcullis_store::{SessionKey, StoreError};
+use portcullis_store::{Changes, SessionKey, StoreError, Topic};
 use rusqlite::{Connection, ErrorCode};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::aftermath::{check_tails, landed};
 use crate::ballast::Ballast;
@@ -40,7 +40,7 @@ pub(crate) struct WriterShared {
     busy: AtomicBool,
     /// Why no more writes are taken; set once, for good.
     pub(crate) stopped: OnceLock<StoreError>,
-    pub(crate) changes: watch::Sender<u64>,
+    pub(crate) changes: Changes,
     /// Makes the next COMMIT fail, before or after it took effect.
     #[cfg(test)]
     pub(crate) break_commit: std::sync::Mutex<Option<tests::Break>>,
@@ -53,7 +53,7 @@ impl WriterShared {
             operations: AtomicU64::new(0),
             busy: AtomicBool::new(false),
             stopped: OnceLock::new(),
-            changes: watch::Sender::new(0),
+            changes: Changes::default(),
             #[cfg(test)]
             break_commit: std::sync::Mutex::default(),
         })
@@ -89,6 +89,8 @@ pub(crate) struct Writer {
     batch: Vec<Box<dyn Op>>,
     /// What the batch under way appended.
     appended: Vec<(SessionKey, NewestEvent)>,
+    /// What it is about, for those who listen.
+    topics: Vec<Topic>,
     /// COMMIT was called for the batch under way.
     committing: bool,
     /// Faults since the last commit that went through.
@@ -104,9 +106,9 @@ impl Writer {
     ) -> Result<Self, StoreError> {
         let headroom = Headroom::beside(&place.path);
         let files = Files::of(&place.path)?;
-        let (batch, appended) = (Vec::with_capacity(BATCH), Vec::new());
+        let (batch, appended, topics) = (Vec::with_capacity(BATCH), Vec::new(), Vec::new());
         let conn = Some(conn);
-        Ok(Self { conn, place, env, shared, headroom, files, batch, appended, committing: false, faults: 0 })
+        Ok(Self { conn, place, env, shared, headroom, files, batch, appended, topics, committing: false, faults: 0 })
     }
 
     /// One batch, and if a defect of our own breaks it, an answer for everyone in it all the same.
@@ -173,9 +175,10 @@ impl Writer {
         let conn = self.conn.insert(conn);
         sql(conn, "BEGIN IMMEDIATE").map_err(Fault::before_commit)?;
         let before = conn.total_changes();
-        let tx = Tx { conn, env: &self.env, appended: RefCell::default() };
+        let tx = Tx { conn, env: &self.env, appended: RefCell::default(), topics: RefCell::default() };
         let ran = run_all(&tx, &mut self.batch, queue);
         self.appended = tx.appended.into_inner();
+        self.topics = tx.topics.into_inner();
         if let Err(error) = ran {
             // The connection is closed next if this was serious; else the transaction must end here.
             let _ = sql(conn, "ROLLBACK");
@@ -205,7 +208,7 @@ impl Writer {
         self.settle(&Ok(()));
         self.committing = false;
         if wrote {
-            self.shared.changes.send_modify(|n| *n += 1);
+            self.shared.changes.note(&std::mem::take(&mut self.topics));
         }
     }
 
@@ -293,7 +296,7 @@ impl Writer {
         if landed == Some(true) {
             self.env.mark.note(&std::mem::take(&mut self.appended));
             self.shared.commits.fetch_add(1, Ordering::SeqCst);
-            self.shared.changes.send_modify(|n| *n += 1);
+            self.shared.changes.note(&std::mem::take(&mut self.topics));
         }
     }
 

@@ -6,12 +6,13 @@ use std::time::Duration;
 use portcullis_base::{
     AppendId, AskId, Clock as _, Code, Digest, EventId, IntentId, InvocationId, ManualClock, MenuId, MessageId,
     ObservationId, Phase, QueuedWakeId, Recovery, SeededIds, SessionId, SideEffects, TenantId, Timestamp, TurnId,
-    WorkerId,
+    WakeId, WorkerId,
 };
 use portcullis_event::facts::{
-    AskReplied, AtRoot, Exit, InputValidated, IntentProposed, InvocationCompleted, InvocationStarted, LookedUp,
-    PermissionAsked, PermissionDecided, Plan, Priority, Reply, Scheduled, SessionCreated, Stage, ToolQueued, ToolUse,
-    TouchedResource, Verdict, WakeCancelled, WakeConsumed, WakeQueued,
+    Activation, ActivationKind, AskReplied, AtRoot, Carried, Disposition, Exit, InputValidated, IntentProposed,
+    InvocationCompleted, InvocationStarted, LookedUp, LoopOutcome, ModelRequestEnd, ModelRequestStart, ModelUsage,
+    PermissionAsked, PermissionDecided, Plan, Priority, Reply, Scheduled, SessionCreated, SpanCompleted, SpanResult,
+    SpanStarted, Stage, ToolQueued, ToolUse, TouchedResource, Verdict, WakeCancelled, WakeConsumed, WakeQueued,
 };
 use portcullis_event::{
     Actor, CheckpointKey, ContentFormat, ContentPart, Draft, EventBody, LOCAL_TENANT, Observed, Stamp,
@@ -83,7 +84,12 @@ impl World {
     /// The event that begins `key`'s session.
     #[must_use]
     pub fn created(&self, key: SessionKey) -> Draft {
-        self.draft(&SessionCreated {
+        self.created_with(key, |_| {})
+    }
+
+    /// The same with other content.
+    pub fn created_with(&self, key: SessionKey, change: impl FnOnce(&mut SessionCreated)) -> Draft {
+        let mut created = SessionCreated {
             workspace: Some("/work/tree".to_owned()),
             custom_tools: Vec::new(),
             agent_id: None,
@@ -95,7 +101,10 @@ impl World {
             name: Some("test".to_owned()),
             tags: vec!["one".to_owned()],
             config_hash: Digest::of(b"config"),
-        })
+            has_setup: false,
+        };
+        change(&mut created);
+        self.draft(&created)
     }
 
     /// The commit that begins `key`'s session.
@@ -168,6 +177,7 @@ impl World {
             pid: number,
             started: 1,
             what: format!("worker {number}"),
+            kind: portcullis_store::HolderKind::Standing,
         }
     }
 
@@ -361,6 +371,7 @@ impl World {
                     fed: false,
                     command: portcullis_base::CommandFacts::default(),
                     class: None,
+                    looks_at: None,
                     risk: [portcullis_base::Risk::Read].into(),
                 }],
                 partial: false,
@@ -424,6 +435,67 @@ impl World {
             asker_env: std::collections::BTreeMap::new(),
         });
         (ask_id, draft)
+    }
+
+    /// A wake from its beginning to its end.
+    #[must_use]
+    pub fn wake_span(&self, result: SpanResult, summary: &str) -> Vec<Draft> {
+        let span_id = WakeId::make(&*self.ids, self.now());
+        let (span_kind, name) = ("wake".to_owned(), "wake".to_owned());
+        let activation = Activation {
+            kind: ActivationKind::PendingEvents,
+            priority: Priority::Normal,
+            due_at: None,
+            reason: "user.message".to_owned(),
+            note: None,
+            queued_wake_ids: Vec::new(),
+        };
+        let begun = SpanStarted {
+            span_id,
+            span_kind: span_kind.clone(),
+            name: name.clone(),
+            summary: String::new(),
+            activation,
+        };
+        let ended = SpanCompleted {
+            span_id,
+            span_kind,
+            name,
+            result,
+            summary: summary.to_owned(),
+            error_code: None,
+            disposition: Disposition::Acked,
+            outcome: LoopOutcome::Sleep,
+            enforced_by_runtime: false,
+        };
+        vec![self.draft(&begun), self.draft(&ended)]
+    }
+
+    /// A request of the model and its answer, which used this many tokens.
+    #[must_use]
+    pub fn model_request(&self, tokens: u64) -> Vec<Draft> {
+        let (turn_id, message_id) = (TurnId::make(&*self.ids, self.now()), MessageId::make(&*self.ids, self.now()));
+        let begun = self.draft(&ModelRequestStart {
+            turn_id,
+            message_id,
+            menu_id: MenuId::make(&*self.ids, self.now()),
+            model: "test/model".to_owned(),
+            context: Carried::Inline(json!("context")),
+            context_hash: Digest::of(b"context"),
+            system: None,
+        });
+        let ended = self.draft(&ModelRequestEnd {
+            model_request_start_id: begun.id,
+            turn_id,
+            message_id,
+            is_error: false,
+            stop: "end_turn".to_owned(),
+            model_usage: Some(ModelUsage { input_tokens: tokens, output_tokens: 1, ..ModelUsage::default() }),
+            parts: None,
+            calls: 0,
+            masked_calls: Vec::new(),
+        });
+        vec![begun, ended]
     }
 
     /// `tool.permission.replied` to an ask.

@@ -9,9 +9,10 @@ use async_trait::async_trait;
 use portcullis_base::{ArtifactId, AskId, Digest, IntentId, OutboxId, SessionId, TenantId, Timestamp};
 use portcullis_event::{CheckpointKey, Event};
 use portcullis_store::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
-    IntentRow, Lease, LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Retain,
-    Search, SessionKey, SessionSummary, Snapshot, Store, StoreError, SweepResult, WakeRow,
+    ArtifactRow, AskFilter, AskQuery, AskRow, Checkpoint, Claim, ClaimedEntry, Commit, Committed, Cursor, Fairness,
+    Head, Hit, Import, Imported, IntentRow, Lease, LeaseOwner, Log, Notices, OutboxEntry, Page, Query, Queue, Record,
+    RecordQuery, RecordWrite, Records, Retain, Search, SessionKey, SessionListing, SessionQuery, SessionSummary,
+    Snapshot, Store, StoreError, SweepResult, Topic, UnknownCall, UnknownQuery, WakeRow,
 };
 use tokio::sync::watch;
 
@@ -54,6 +55,10 @@ impl<W: StoreWrapper> Notices for Wrapped<W> {
     fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes()
     }
+
+    fn changes_of(&self, topic: Topic) -> watch::Receiver<u64> {
+        self.0.changes_of(topic)
+    }
 }
 
 /// Makes [`StoreWrapper`], and the store traits of [`Wrapped`], from the rows `KIND method(arguments) -> answer`.
@@ -77,6 +82,11 @@ macro_rules! store_calls {
             /// The hints of the store inside.
             fn changes(&self) -> watch::Receiver<u64> {
                 self.inside().changes()
+            }
+
+            /// The hints of the store inside about one topic. A wrapper that has hints of its own may wake everybody.
+            fn changes_of(&self, topic: Topic) -> watch::Receiver<u64> {
+                self.inside().changes_of(topic)
             }
 
             $($(
@@ -110,6 +120,14 @@ store_calls! {
         Read read(key: SessionKey, after: u64, limit: usize) -> Vec<Event>;
         Read head(key: SessionKey) -> Option<Head>;
         Read sessions(tenant: TenantId, limit: usize) -> Vec<SessionSummary>;
+        Read session(key: SessionKey) -> Option<SessionListing>;
+        Read find_sessions(
+            tenant: TenantId, query: &SessionQuery, limit: usize, cursor: Option<&Cursor>
+        ) -> Page<SessionListing>;
+        Read find_asks(tenant: TenantId, query: &AskQuery, limit: usize, cursor: Option<&Cursor>) -> Page<AskRow>;
+        Read unknown_outcomes(
+            tenant: TenantId, query: &UnknownQuery, limit: usize, cursor: Option<&Cursor>
+        ) -> Page<UnknownCall>;
         Read logs(tenant: TenantId) -> Vec<SessionId>;
         Read intents(key: SessionKey, open: bool) -> Vec<IntentRow>;
         Read asks(tenant: TenantId, filter: AskFilter) -> Vec<AskRow>;
@@ -125,6 +143,8 @@ store_calls! {
         Read snapshot(key: SessionKey, code_version: u32) -> Option<Snapshot>;
         Put put_snapshot(key: SessionKey, snapshot: Snapshot) -> ();
         Read outbox(limit: usize) -> Vec<OutboxEntry>;
+        Put claim_outbox(limit: usize, ttl: Duration) -> Vec<ClaimedEntry>;
+        Put outbox_failed(id: OutboxId, attempt: u32, next_at: Timestamp) -> bool;
         Put outbox_done(ids: Vec<OutboxId>) -> ();
         @plain checkpoint_key() -> Option<CheckpointKey>;
     }
@@ -142,6 +162,9 @@ store_calls! {
     Records {
         Read record(tenant: TenantId, kind: &str, id: &str) -> Option<Record>;
         Read records(tenant: TenantId, kind: &str) -> Vec<Record>;
+        Read find_records(
+            tenant: TenantId, query: &RecordQuery, limit: usize, cursor: Option<&Cursor>
+        ) -> Page<Record>;
         Put put_record(tenant: TenantId, write: RecordWrite) -> u64;
     }
     Search {

@@ -1,5 +1,7 @@
 //! The one write verb: what a commit carries, and its three constructors (store §4).
 
+use std::collections::HashSet;
+
 use portcullis_base::{AppendId, ArtifactRef, Digest, IntentId, SessionId, TenantId, Timestamp, WorkerId};
 use portcullis_event::facts::{CallRecovered, InvocationBackgrounded, InvocationCompleted, InvocationStarted};
 use portcullis_event::{Body, Draft, Event, EventBody as _};
@@ -21,8 +23,15 @@ pub enum Writer {
     Worker { worker: WorkerId, fence: u64 },
     /// Anyone who may speak to the session.
     Client,
-    /// A delivery from another session's outbox: once per key, a repeat is a no-op.
-    Outbox { key: String },
+    /// Deliveries from outboxes of other sessions, each once per key; what was delivered before is left out.
+    Outbox { deliveries: Vec<Delivery> },
+}
+
+/// One delivery of a commit: its key, and how many events of the commit it is, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    pub key: String,
+    pub events: usize,
 }
 
 /// Bytes of an artifact of at most 64 KiB; they become durable with the append that names them (S13).
@@ -147,7 +156,40 @@ impl Commit {
     /// A delivery, once per `dedupe` key. It creates a reserved log that does not exist yet.
     #[must_use]
     pub fn outbox(key: SessionKey, dedupe: String, append_id: AppendId, events: Vec<Draft>) -> Self {
-        Self::new(key, Writer::Outbox { key: dedupe }, append_id, events)
+        let deliveries = vec![Delivery { key: dedupe, events: events.len() }];
+        Self::new(key, Writer::Outbox { deliveries }, append_id, events)
+    }
+
+    /// Several deliveries to one log in one append.
+    #[must_use]
+    pub fn deliveries(key: SessionKey, append_id: AppendId, deliveries: Vec<(String, Vec<Draft>)>) -> Self {
+        let keys = deliveries.iter().map(|(key, events)| Delivery { key: key.clone(), events: events.len() }).collect();
+        let events = deliveries.into_iter().flat_map(|(_, events)| events).collect();
+        Self::new(key, Writer::Outbox { deliveries: keys }, append_id, events)
+    }
+
+    /// The commit without the deliveries that `is_known` and those whose key stands in it before; `None` if nothing has to
+    /// be left out. If all are known, what is left has no deliveries.
+    #[must_use]
+    pub fn undelivered(&self, is_known: impl Fn(&str) -> bool) -> Option<Self> {
+        let Writer::Outbox { deliveries } = &self.writer else { return None };
+        let mut seen = HashSet::new();
+        let is_old = |delivery: &Delivery| is_known(&delivery.key) || !seen.insert(delivery.key.clone());
+        let known: Vec<bool> = deliveries.iter().map(is_old).collect();
+        if !known.contains(&true) {
+            return None;
+        }
+        let mut rest = self.events.as_slice();
+        let (mut events, mut left) = (Vec::new(), Vec::new());
+        for (delivery, known) in deliveries.iter().zip(known) {
+            let (own, others) = rest.split_at(delivery.events.min(rest.len()));
+            rest = others;
+            if !known {
+                events.extend_from_slice(own);
+                left.push(delivery.clone());
+            }
+        }
+        Some(Self { events, writer: Writer::Outbox { deliveries: left }, ..self.clone() })
     }
 
     /// Whether it records the end of something that began before it. On a full disk this is still taken: what happened

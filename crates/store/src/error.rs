@@ -103,6 +103,11 @@ pub enum StoreError {
     Ambiguous(String),
     #[error("the store is damaged: {0}")]
     Corrupt(String),
+    /// A cursor that came from another question or another tenant, or that is none.
+    #[error("this cursor does not belong to this list; begin at the first page")]
+    ForeignCursor,
+    #[error("records of kind `{kind}` cannot be asked for by `{field}`: it is no declared index field of theirs")]
+    NotIndexed { kind: String, field: String },
     #[error("an append of {events} events and {bytes} bytes is over the limit; it must be split")]
     TooLarge { events: usize, bytes: usize },
 }

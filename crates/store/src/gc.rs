@@ -7,7 +7,7 @@ use std::time::Duration;
 use portcullis_base::{Digest, TenantId, Timestamp};
 
 use crate::sweep::Leftover;
-use crate::{LocalArtifacts, SessionKey, Store, StoreError, contents_named};
+use crate::{SessionKey, Store, StoreError, SweepArtifacts, contents_named};
 
 /// Between `put` and the append that names it; a crash in between is long over after this.
 pub const ORPHAN_GRACE: Duration = Duration::from_secs(24 * 3_600);
@@ -21,13 +21,12 @@ const PAGE: usize = 500;
 /// If the store or the folder cannot be read.
 pub async fn unreferenced(
     store: &dyn Store,
-    artifacts: &Arc<LocalArtifacts>,
+    artifacts: Arc<dyn SweepArtifacts>,
     tenant: TenantId,
     now: Timestamp,
 ) -> Result<Vec<Leftover>, StoreError> {
     let before = grace(now);
-    let folder = Arc::clone(artifacts);
-    let listed = tokio::task::spawn_blocking(move || folder.older_than(tenant, before)).await;
+    let listed = tokio::task::spawn_blocking(move || artifacts.older_than(tenant, before)).await;
     let failed =
         |error: &dyn std::fmt::Display| StoreError::Unavailable(format!("artifacts cannot be listed: {error}"));
     let mut found = listed.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;

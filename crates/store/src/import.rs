@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use portcullis_base::{ArtifactId, ArtifactRef, AskId, Timestamp};
 use portcullis_event::fold::Wakes;
 use portcullis_event::{
-    AskState, Chain, Event, RowChange, SessionStatus, head_change, ledger_of, operator_log_of, rows,
+    AskState, Chain, Event, RowChange, SessionStatus, facts_change, head_change, ledger_of, operator_log_of, rows,
 };
 
 use crate::plan::{Plan, PlannedCommit, ledger_checkpoint, ledger_created};
@@ -93,8 +93,15 @@ pub fn plan_import(
     }
     let mut commit = Commit::client(key, last.append_id, Vec::new());
     commit.artifacts = artifacts;
-    let planned =
-        PlannedCommit { events: import.events.clone(), rows: changes, head, created: true, checkpoint, outbox };
+    let planned = PlannedCommit {
+        events: import.events.clone(),
+        rows: changes,
+        facts: facts_change(&import.events),
+        head,
+        created: true,
+        checkpoint,
+        outbox,
+    };
     Ok(Some((commit, planned)))
 }
 

@@ -16,6 +16,27 @@ pub struct LeaseOwner {
     pub started: u64,
     /// What a person calls it, such as `portcullis call`.
     pub what: String,
+    #[serde(default)]
+    pub kind: HolderKind,
+}
+
+/// How long a process means to hold a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HolderKind {
+    /// For one call or answer. It lets go by itself, so another caller waits for it.
+    Brief,
+    /// For as long as it likes: a worker, a conversation, an embedding program. Another caller leaves it what is to be done.
+    #[default]
+    Standing,
+}
+
+impl LeaseOwner {
+    /// The same for one call or answer.
+    #[must_use]
+    pub fn brief(self) -> Self {
+        Self { kind: HolderKind::Brief, ..self }
+    }
 }
 
 impl std::fmt::Display for LeaseOwner {
@@ -102,7 +123,7 @@ impl HostLiveness {
         Self { host: format!("{boot}/{namespace}") }
     }
 
-    /// The owner record of this process.
+    /// The owner record of this process, which holds a session for as long as it likes.
     #[must_use]
     pub fn this_process(&self, worker: WorkerId, what: &str) -> LeaseOwner {
         let pid = std::process::id();
@@ -112,6 +133,7 @@ impl HostLiveness {
             pid,
             started: start_time(pid).unwrap_or(0),
             what: what.to_owned(),
+            kind: HolderKind::default(),
         }
     }
 }

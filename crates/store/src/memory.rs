@@ -3,6 +3,8 @@
 
 mod apply;
 mod heads;
+mod listing;
+mod outbox;
 mod queue;
 mod records;
 mod removal;
@@ -10,23 +12,29 @@ mod search;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use portcullis_base::{
-    ArtifactId, AskId, Clock, Digest, EventId, IdGen, IntentId, OutboxId, QueuedWakeId, SessionId, TenantId, Timestamp,
+    ArtifactId, AskId, Clock, Digest, EventId, IdGen, IntentId, InvocationId, OutboxId, QueuedWakeId, SessionId,
+    TenantId, Timestamp,
 };
 use portcullis_event::facts::WakeState;
 use portcullis_event::fold::Wakes;
-use portcullis_event::{AskState, CheckpointKey, Event, IntentState, SessionRow, ledger_of, operator_log_of};
+use portcullis_event::{
+    AskState, CheckpointKey, Event, IntentState, SessionFacts, SessionRow, UnknownOutcome, ledger_of, operator_log_of,
+};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::import::plan_import;
 use crate::memory::heads::Heads;
+use crate::memory::outbox::OutboxRow;
 use crate::plan::{AskNow, Plan, plan};
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Commit, Committed, Head, Import, Imported, IntentRow, LivenessOracle,
-    LockKey, Log, Notices, OutboxEntry, Record, Retain, SessionKey, SessionSummary, Snapshot, StoreError, WakeRow,
+    ArtifactRow, AskFilter, AskQuery, AskRow, Changes, Checkpoint, ClaimedEntry, Commit, Committed, Cursor, Head,
+    Import, Imported, IntentRow, LivenessOracle, LockKey, Log, Notices, OutboxEntry, Page, Record, Retain, SessionKey,
+    SessionListing, SessionQuery, SessionSummary, Snapshot, StoreError, Topic, UnknownCall, UnknownQuery, WakeRow,
     plan_erase,
 };
 
@@ -34,6 +42,8 @@ use crate::{
 struct Tables {
     heads: Heads,
     sessions: BTreeMap<SessionKey, SessionRow>,
+    facts: BTreeMap<SessionKey, SessionFacts>,
+    unknown: BTreeMap<(SessionKey, InvocationId), UnknownOutcome>,
     events: HashMap<SessionKey, Vec<Event>>,
     intents: HashMap<SessionKey, BTreeMap<IntentId, IntentRow>>,
     asks: BTreeMap<(TenantId, AskId), AskRow>,
@@ -49,7 +59,7 @@ struct Tables {
     /// Every event id ever appended: a repeat is found without reading a log.
     event_ids: HashSet<(SessionKey, EventId)>,
     delivered: HashSet<(SessionKey, String)>,
-    outbox: BTreeMap<OutboxId, OutboxEntry>,
+    outbox: BTreeMap<OutboxId, OutboxRow>,
     /// The last seq of each log that can be searched.
     searched: BTreeMap<SessionKey, u64>,
 }
@@ -76,7 +86,7 @@ pub struct MemoryStore {
     ids: Arc<dyn IdGen>,
     liveness: Arc<dyn LivenessOracle>,
     key: Option<CheckpointKey>,
-    changes: watch::Sender<u64>,
+    changes: Changes,
 }
 
 impl MemoryStore {
@@ -88,7 +98,7 @@ impl MemoryStore {
         liveness: Arc<dyn LivenessOracle>,
         key: Option<CheckpointKey>,
     ) -> Self {
-        Self { tables: Mutex::default(), clock, ids, liveness, key, changes: watch::Sender::new(0) }
+        Self { tables: Mutex::default(), clock, ids, liveness, key, changes: Changes::default() }
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -100,8 +110,10 @@ impl MemoryStore {
 #[async_trait]
 impl Log for MemoryStore {
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        let committed = {
+        let (committed, topics) = {
             let mut tables = self.tables();
+            let left = commit.undelivered(|key| tables.is_delivered(commit.key, key));
+            let commit = left.unwrap_or(commit);
             if let Some(repeat) = tables.repeat(&commit)? {
                 return Ok(repeat);
             }
@@ -110,14 +122,15 @@ impl Log for MemoryStore {
             let planned = tables.planned(self, &commit, now, plan)?;
             tables.check_locks(&commit, now)?;
             tables.check_records(commit.key.tenant, &commit.records)?;
-            tables.apply(commit, planned, now)
+            let topics = planned.topics(commit.key);
+            (tables.apply(commit, planned, now), topics)
         };
-        self.changes.send_modify(|n| *n += 1);
+        self.changes.note(&topics);
         Ok(committed)
     }
 
     async fn erase(&self, erasure: Commit) -> Result<Committed, StoreError> {
-        let committed = {
+        let (committed, topics) = {
             let mut tables = self.tables();
             if let Some(repeat) = tables.repeat(&erasure)? {
                 return Ok(repeat);
@@ -126,15 +139,16 @@ impl Log for MemoryStore {
             let now = self.clock.now();
             let planned = tables.planned(self, &erasure, now, plan_erase)?;
             let key = erasure.key;
+            let topics = planned.topics(key);
             tables.erase(key);
-            tables.apply(erasure, planned, now)
+            (tables.apply(erasure, planned, now), topics)
         };
-        self.changes.send_modify(|n| *n += 1);
+        self.changes.note(&topics);
         Ok(committed)
     }
 
     async fn import(&self, import: Import) -> Result<Imported, StoreError> {
-        {
+        let topics = {
             let mut tables = self.tables();
             let now = self.clock.now();
             let tenant = import.key.tenant;
@@ -156,10 +170,12 @@ impl Log for MemoryStore {
             else {
                 return Ok(Imported { last_seq: import.events.len() as u64, repeat: true });
             };
+            let topics = planned.topics(import.key);
             tables.apply(commit, planned, now);
             tables.blobs.extend(import.blobs.into_iter().map(|blob| ((tenant, blob.sha256), blob.bytes)));
-        }
-        self.changes.send_modify(|n| *n += 1);
+            topics
+        };
+        self.changes.note(&topics);
         Ok(Imported { last_seq: import.events.len() as u64, repeat: false })
     }
 
@@ -189,6 +205,40 @@ impl Log for MemoryStore {
         found.sort_by_key(|s| std::cmp::Reverse((s.head.updated_at, s.session_id)));
         found.truncate(limit);
         Ok(found)
+    }
+
+    async fn session(&self, key: SessionKey) -> Result<Option<SessionListing>, StoreError> {
+        Ok(self.tables().listing(key))
+    }
+
+    async fn find_sessions(
+        &self,
+        tenant: TenantId,
+        query: &SessionQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<SessionListing>, StoreError> {
+        self.tables().find_sessions(tenant, query, limit, cursor)
+    }
+
+    async fn find_asks(
+        &self,
+        tenant: TenantId,
+        query: &AskQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<AskRow>, StoreError> {
+        self.tables().find_asks(tenant, query, limit, cursor)
+    }
+
+    async fn unknown_outcomes(
+        &self,
+        tenant: TenantId,
+        query: &UnknownQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<UnknownCall>, StoreError> {
+        self.tables().unknown_outcomes(tenant, query, limit, cursor)
     }
 
     async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError> {
@@ -281,7 +331,7 @@ impl Log for MemoryStore {
     }
 
     async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>, StoreError> {
-        Ok(self.tables().outbox.values().take(limit).cloned().collect())
+        Ok(self.tables().outbox_inside(limit))
     }
 
     async fn outbox_done(&self, ids: Vec<OutboxId>) -> Result<(), StoreError> {
@@ -292,6 +342,15 @@ impl Log for MemoryStore {
         Ok(())
     }
 
+    async fn claim_outbox(&self, limit: usize, ttl: Duration) -> Result<Vec<ClaimedEntry>, StoreError> {
+        let now = self.clock.now();
+        Ok(self.tables().claim_outbox(limit, (now, ttl)))
+    }
+
+    async fn outbox_failed(&self, id: OutboxId, attempt: u32, next_at: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.tables().outbox_failed(id, attempt, next_at))
+    }
+
     fn checkpoint_key(&self) -> Option<CheckpointKey> {
         self.key.clone()
     }
@@ -299,6 +358,10 @@ impl Log for MemoryStore {
 
 impl Notices for MemoryStore {
     fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+        self.changes.all()
+    }
+
+    fn changes_of(&self, topic: Topic) -> watch::Receiver<u64> {
+        self.changes.of(topic)
     }
 }

@@ -5,17 +5,20 @@
 
 use portcullis_base::limits::{APPEND_EVENTS, APPEND_MOST, CHECKPOINT_EVERY, PENDING_WAKES};
 use portcullis_base::{
-    AppendId, AskId, Digest, EventId, IdGen, IntentId, OutboxId, QueuedWakeId, SessionId, Timestamp,
+    AppendId, AskId, Digest, EventId, IdGen, IntentId, OutboxId, QueuedWakeId, SessionId, TenantId, Timestamp,
 };
 use portcullis_event::facts::{LedgerCheckpoint, LedgerSessionCreated, WakeState};
 use portcullis_event::fold::Wakes;
 use portcullis_event::{
-    AskState, Asks, CheckpointKey, Draft, Event, EventBody, EventType, IntentState, RowChange, SessionStatus,
-    chain_hash, head_change, ledger_of, operator_log_of, rows,
+    AskState, CheckpointKey, Draft, Event, EventBody, EventType, FactsChange, InputKind, IntentState, RowChange,
+    SessionStatus, chain_hash, facts_change, head_change, ledger_of, operator_log_of, rows,
 };
 
 use crate::erase::erasure;
 use crate::{Checkpoint, Commit, Head, NextWake, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer};
+
+/// The type of the event that a session begins with.
+const CREATION: &str = "session.created";
 
 /// What planning needs to know besides the commit.
 pub struct Plan<'a> {
@@ -46,6 +49,7 @@ pub struct AskNow {
 pub struct PlannedCommit {
     pub events: Vec<Event>,
     pub rows: Vec<RowChange>,
+    pub facts: FactsChange,
     pub head: Head,
     pub created: bool,
     pub checkpoint: Option<Checkpoint>,
@@ -141,7 +145,8 @@ pub(crate) fn plan_any(commit: &Commit, plan: Plan<'_>) -> Result<PlannedCommit,
             outbox.push(ledger_checkpoint(commit.key, checkpoint, plan.ids, plan.now));
         }
     }
-    Ok(PlannedCommit { events, rows: changes, head, created, checkpoint, outbox })
+    let facts = facts_change(&events);
+    Ok(PlannedCommit { events, rows: changes, facts, head, created, checkpoint, outbox })
 }
 
 /// The ledger's entry of a session that begins here.
@@ -189,20 +194,15 @@ pub(crate) fn to_ledger<B: EventBody>(
 fn check_writer(commit: &Commit) -> Result<(), StoreError> {
     let refused = |writer, kind: &EventType| Err(StoreError::NotTheirs { writer, kind: kind.clone() });
     // Looked at here already: an entry that can never be delivered would hold up all that come after it.
-    for OutboxEntry { tenant, work: OutboxKind::Session { session_id, event_type, .. }, .. } in &commit.outbox {
-        // Of another tenant nothing can be reached, and nothing is known (S14).
-        if *tenant != commit.key.tenant {
-            return Err(StoreError::NoSession(*session_id));
-        }
-        let kind = EventType::recorded(event_type.clone());
-        if !kind.writers().outbox() {
-            return refused("an outbox", &kind);
-        }
+    for entry in &commit.outbox {
+        check_entry(commit.key.tenant, entry)?;
     }
     let (writer, may): (_, fn(&EventType) -> bool) = match commit.writer {
         Writer::Worker { .. } => return Ok(()),
         Writer::Client if commit.key.session == operator_log_of(commit.key.tenant) => return Ok(()),
         Writer::Client => ("a client", |kind| kind.writers().client()),
+        // A session that is made here is also given what a client could say to it.
+        Writer::Outbox { .. } if commit.events.first().is_some_and(is_creation) => ("an outbox", may_begin_with),
         Writer::Outbox { .. } => ("an outbox", |kind| kind.writers().outbox()),
     };
     match commit.events.iter().find(|draft| !may(&draft.kind)) {
@@ -211,11 +211,43 @@ fn check_writer(commit: &Commit) -> Result<(), StoreError> {
     }
 }
 
+/// Whether a delivery that makes a session may hold an event of this type.
+fn may_begin_with(kind: &EventType) -> bool {
+    kind.writers().client() || kind.writers().outbox()
+}
+
+/// Whether an entry can be delivered at all, as far as that is known when it is written.
+fn check_entry(tenant: TenantId, entry: &OutboxEntry) -> Result<(), StoreError> {
+    let (session_id, types): (SessionId, Vec<&str>) = match &entry.work {
+        OutboxKind::Session { session_id, event_type, .. } => (*session_id, vec![event_type]),
+        OutboxKind::Create { session_id, events, .. } | OutboxKind::Deliver { session_id, events, .. } => {
+            (*session_id, events.iter().map(|event| event.event_type.as_str()).collect())
+        }
+        OutboxKind::Webhook { .. } => (ledger_of(entry.tenant), Vec::new()),
+    };
+    // Of another tenant nothing can be reached, and nothing is known (S14).
+    if entry.tenant != tenant {
+        return Err(StoreError::NoSession(session_id));
+    }
+    let makes = matches!(entry.work, OutboxKind::Create { .. });
+    if makes && types.first() != Some(&CREATION) {
+        return Err(StoreError::NoSession(session_id));
+    }
+    if types.len() > APPEND_EVENTS {
+        return Err(StoreError::TooLarge { events: types.len(), bytes: 0 });
+    }
+    let may = if makes { may_begin_with } else { |kind: &EventType| kind.writers().outbox() };
+    let kinds = types.into_iter().map(|word| EventType::recorded(word.to_owned()));
+    let refused =
+        kinds.filter(|kind| !may(kind)).map(|kind| StoreError::NotTheirs { writer: "an outbox", kind }).next();
+    refused.map_or(Ok(()), Err)
+}
+
 /// Agent-runtime 3.3, in the transaction of the append: no input reaches a session that ended, and a decision that was
 /// made on an older log is made again.
 fn check_ingress(commit: &Commit, head: &Head) -> Result<(), StoreError> {
     let session = commit.key.session;
-    let input = commit.events.iter().any(|draft| draft.kind.asks() == Asks::Input);
+    let input = commit.events.iter().any(|draft| draft.kind.input_kind() == InputKind::Input);
     if input && head.status == SessionStatus::Terminated {
         return Err(StoreError::Terminated(session));
     }
@@ -226,14 +258,15 @@ fn check_ingress(commit: &Commit, head: &Head) -> Result<(), StoreError> {
 }
 
 fn is_creation(draft: &Draft) -> bool {
-    draft.kind.as_str() == "session.created"
+    draft.kind.as_str() == CREATION
 }
 
 /// A session begins with `session.created`; a reserved log begins with whatever is delivered first.
 fn may_create(commit: &Commit) -> bool {
     let SessionKey { tenant, session } = commit.key;
     let reserved = session == ledger_of(tenant) || session == operator_log_of(tenant);
-    reserved || (commit.writer == Writer::Client && commit.events.first().is_some_and(is_creation))
+    let may_begin = !matches!(commit.writer, Writer::Worker { .. });
+    reserved || (may_begin && commit.events.first().is_some_and(is_creation))
 }
 
 pub(crate) fn seal(

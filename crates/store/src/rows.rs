@@ -6,7 +6,7 @@ use portcullis_base::{
     AppendId, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, QueuedWakeId, SessionId, TenantId, Timestamp,
 };
 use portcullis_event::facts::{AtRoot, Reply, WakeQueued, WakeState};
-use portcullis_event::{AskState, IntentState, RowChange, SessionRow};
+use portcullis_event::{Actor, AskState, Draft, IntentState, RowChange, SessionFacts, SessionRow, UnknownOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -62,6 +62,9 @@ pub struct AskRow {
     pub input_hash: Digest,
     pub definition_version: String,
     pub facts: Value,
+    /// On whose behalf the call would run.
+    pub principal: String,
+    pub asked_at: Timestamp,
     pub expires_at: Timestamp,
     pub reply: Option<Reply>,
     pub approver: Option<String>,
@@ -84,6 +87,8 @@ impl AskRow {
             definition_version,
             pinned,
             facts,
+            principal,
+            asked_at,
             expires_at,
             seq,
         } = change
@@ -102,6 +107,8 @@ impl AskRow {
             input_hash,
             definition_version,
             facts,
+            principal,
+            asked_at,
             expires_at,
             reply: None,
             approver: None,
@@ -176,6 +183,28 @@ pub struct SessionSummary {
     pub head: Head,
 }
 
+/// A session with all that a list or a page about it shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionListing {
+    pub session_id: SessionId,
+    pub row: SessionRow,
+    pub head: Head,
+    pub facts: SessionFacts,
+    /// How many sessions have it as their parent. It is counted when it is read: it follows from their logs, not from
+    /// this session's own.
+    pub children: u64,
+}
+
+/// A call whose outcome nobody knows yet, as a list of them shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UnknownCall {
+    pub session_id: SessionId,
+    #[serde(flatten)]
+    pub outcome: UnknownOutcome,
+    /// The tool that was called; none if its intent has no row.
+    pub tool: Option<String>,
+}
+
 /// A keyed proof that the log had this hash at this seq.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
@@ -219,6 +248,38 @@ pub enum OutboxKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         copied_from: Option<SessionId>,
     },
+    /// A session that is made with its first events, once (ruling 49). The first event is its `session.created`.
+    Create { session_id: SessionId, append_id: AppendId, dedupe: String, actor: Actor, events: Vec<OutboxEvent> },
+    /// Events for another session of the same tenant, each once per its key.
+    Deliver { session_id: SessionId, append_id: AppendId, actor: Actor, events: Vec<OutboxEvent> },
+    /// What somebody outside is told. Who sends it claims it first ([`crate::Log::claim_outbox`]).
+    Webhook {
+        /// The endpoint that it is for, by its id; where that is and its key are found when it is sent.
+        endpoint: String,
+        /// When it may be sent first.
+        due_at: Timestamp,
+        body: Value,
+    },
+}
+
+/// An event on its way to another log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutboxEvent {
+    pub event_id: EventId,
+    pub event_type: String,
+    pub v: u32,
+    pub payload: String,
+    /// It takes effect once a key and log. In a creation the key of the whole counts.
+    pub dedupe: String,
+}
+
+impl OutboxEvent {
+    /// An event that was drafted for another log.
+    #[must_use]
+    pub fn of(draft: &Draft, dedupe: String) -> Self {
+        let event_type = draft.kind.as_str().to_owned();
+        Self { event_id: draft.id, event_type, v: draft.v, payload: (*draft.payload).to_owned(), dedupe }
+    }
 }
 
 /// Work that must happen after a commit, at least once, and takes effect once.
@@ -228,4 +289,30 @@ pub struct OutboxEntry {
     pub tenant: TenantId,
     pub at: Timestamp,
     pub work: OutboxKind,
+}
+
+impl OutboxEntry {
+    /// When it may be done first.
+    #[must_use]
+    pub fn due_at(&self) -> Timestamp {
+        match &self.work {
+            OutboxKind::Webhook { due_at, .. } => *due_at,
+            OutboxKind::Session { .. } | OutboxKind::Create { .. } | OutboxKind::Deliver { .. } => self.at,
+        }
+    }
+
+    /// Whether it tells somebody outside, which no commit can do.
+    #[must_use]
+    pub fn leaves_the_store(&self) -> bool {
+        matches!(self.work, OutboxKind::Webhook { .. })
+    }
+}
+
+/// An entry that its claimer may send until its time is over. Sent twice is possible, for a claimer may die in between; so
+/// its id goes along.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimedEntry {
+    pub entry: OutboxEntry,
+    /// Which try this is, from 1.
+    pub attempt: u32,
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use portcullis_base::{Digest, TenantId, Timestamp};
 
-use crate::LocalArtifacts;
 use crate::artifacts::place;
+use crate::{Artifacts, LocalArtifacts};
 
 /// A file that may be nobody's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +31,36 @@ pub(crate) fn lock(root: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(root.join("lock"))
 }
 
-impl LocalArtifacts {
+/// Artifacts whose bytes can be deleted again. Calls block on the disk, as those of [`Artifacts`] do.
+pub trait SweepArtifacts: Artifacts {
     /// Contents of a tenant, and files in the making of any, that nobody touched since `before`.
     ///
     /// # Errors
-    /// If the folder cannot be read.
-    pub fn older_than(&self, tenant: TenantId, before: Timestamp) -> io::Result<Vec<Leftover>> {
+    /// If they cannot be listed.
+    fn older_than(&self, tenant: TenantId, before: Timestamp) -> io::Result<Vec<Leftover>>;
+
+    /// The file of a content, whatever its age; `None` = there is none.
+    ///
+    /// # Errors
+    /// If that cannot be known.
+    fn file_of(&self, tenant: TenantId, sha256: Digest) -> io::Result<Option<Leftover>>;
+
+    /// Says that a content is about to be named, as a `put` of it would: no sweep that looked before takes its file.
+    /// `false` = there is none.
+    ///
+    /// # Errors
+    /// If it cannot be looked up or touched.
+    fn renew(&self, tenant: TenantId, sha256: Digest) -> io::Result<bool>;
+
+    /// Deletes a leftover that is still as old. `false` = it is in use again, or gone.
+    ///
+    /// # Errors
+    /// If it cannot be deleted.
+    fn sweep(&self, leftover: &Leftover, before: Timestamp) -> io::Result<bool>;
+}
+
+impl SweepArtifacts for LocalArtifacts {
+    fn older_than(&self, tenant: TenantId, before: Timestamp) -> io::Result<Vec<Leftover>> {
         let mut found = Vec::new();
         let mut look = |path: PathBuf, content: bool| -> io::Result<()> {
             let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<Digest>().ok());
@@ -62,22 +86,13 @@ impl LocalArtifacts {
         Ok(found)
     }
 
-    /// The file of a content, whatever its age; `None` = there is none.
-    ///
-    /// # Errors
-    /// If the folder cannot be read.
-    pub fn file_of(&self, tenant: TenantId, sha256: Digest) -> io::Result<Option<Leftover>> {
+    fn file_of(&self, tenant: TenantId, sha256: Digest) -> io::Result<Option<Leftover>> {
         let path = place(self.root(), tenant, sha256);
         let found = facts(&path)?;
         Ok(found.map(|(bytes, modified)| Leftover { sha256: Some(sha256), bytes, modified, path }))
     }
 
-    /// Says that a content is about to be named, as a `put` of it would: no sweep that looked before takes its file.
-    /// `false` = there is none.
-    ///
-    /// # Errors
-    /// If the folder cannot be read or the file not be touched.
-    pub fn renew(&self, tenant: TenantId, sha256: Digest) -> io::Result<bool> {
+    fn renew(&self, tenant: TenantId, sha256: Digest) -> io::Result<bool> {
         let lock = lock(self.root())?;
         lock.lock_shared()?;
         match File::open(place(self.root(), tenant, sha256)) {
@@ -87,11 +102,7 @@ impl LocalArtifacts {
         }
     }
 
-    /// Deletes a leftover that is still as old. `false` = it is in use again, or gone.
-    ///
-    /// # Errors
-    /// If it cannot be deleted.
-    pub fn sweep(&self, leftover: &Leftover, before: Timestamp) -> io::Result<bool> {
+    fn sweep(&self, leftover: &Leftover, before: Timestamp) -> io::Result<bool> {
         let lock = lock(self.root())?;
         lock.lock()?;
         match facts(&leftover.path)? {

@@ -9,9 +9,10 @@ use portcullis_event::{CheckpointKey, Event, EventType};
 use tokio::sync::watch;
 
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
-    IntentRow, Lease, LeaseOwner, OutboxEntry, Query, Record, Retain, SessionKey, SessionSummary, Snapshot, StoreError,
-    SweepResult, WakeRow,
+    ArtifactRow, AskFilter, AskQuery, AskRow, Checkpoint, Claim, ClaimedEntry, Commit, Committed, Cursor, Fairness,
+    Head, Hit, Import, Imported, IntentRow, Lease, LeaseOwner, OutboxEntry, Page, Query, Record, RecordQuery, Retain,
+    SessionKey, SessionListing, SessionQuery, SessionSummary, Snapshot, StoreError, SweepResult, Topic, UnknownCall,
+    UnknownQuery, WakeRow,
 };
 
 /// Events that a search through a log holds at once.
@@ -57,6 +58,39 @@ pub trait Log: Send + Sync {
 
     /// Sessions of a tenant, newest first, reserved logs excluded.
     async fn sessions(&self, tenant: TenantId, limit: usize) -> Result<Vec<SessionSummary>, StoreError>;
+
+    /// One session with what a page about it shows, `None` if there is none such: it is of another tenant, was erased, or is
+    /// a reserved log.
+    async fn session(&self, key: SessionKey) -> Result<Option<SessionListing>, StoreError>;
+
+    /// Sessions that a question is about, at most `limit` and at most [`crate::PAGE_MOST`], from behind `cursor` on.
+    /// [`StoreError::ForeignCursor`] = the cursor came from another question or tenant.
+    async fn find_sessions(
+        &self,
+        tenant: TenantId,
+        query: &SessionQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<SessionListing>, StoreError>;
+
+    /// Asks that a question is about, like [`Log::find_sessions`].
+    async fn find_asks(
+        &self,
+        tenant: TenantId,
+        query: &AskQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<AskRow>, StoreError>;
+
+    /// Calls that were settled as unknown and of which nobody said what became of them, like [`Log::find_sessions`]. No log
+    /// is read.
+    async fn unknown_outcomes(
+        &self,
+        tenant: TenantId,
+        query: &UnknownQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<UnknownCall>, StoreError>;
 
     /// Every log of a tenant that has events, reserved ones included.
     async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError>;
@@ -106,8 +140,16 @@ pub trait Log: Send + Sync {
     /// Keeps a snapshot, replacing older ones. A cache: it may be lost, and is not a commit of a call.
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError>;
 
-    /// Outbox entries that wait, oldest first.
+    /// Outbox entries that wait to be delivered inside the store, oldest first.
     async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>, StoreError>;
+
+    /// Takes entries that tell somebody outside and are due, the longest due first, at most `limit`: for `ttl` nobody else
+    /// is given them. Each is one try more.
+    async fn claim_outbox(&self, limit: usize, ttl: Duration) -> Result<Vec<ClaimedEntry>, StoreError>;
+
+    /// A try of a claimed entry failed: it is due again at `next_at`. `false` = it is not this try's any more: somebody
+    /// claimed it since, or it was done.
+    async fn outbox_failed(&self, id: OutboxId, attempt: u32, next_at: Timestamp) -> Result<bool, StoreError>;
 
     /// Removes delivered entries. A missing one is no error.
     async fn outbox_done(&self, ids: Vec<OutboxId>) -> Result<(), StoreError>;
@@ -169,6 +211,16 @@ pub trait Records: Send + Sync {
     /// All records of a kind, by id.
     async fn records(&self, tenant: TenantId, kind: &str) -> Result<Vec<Record>, StoreError>;
 
+    /// Records of a kind by id, like [`Log::find_sessions`]. [`StoreError::NotIndexed`] = the kind does not declare such a
+    /// field.
+    async fn find_records(
+        &self,
+        tenant: TenantId,
+        query: &RecordQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Record>, StoreError>;
+
     /// Writes one record outside any session. [`StoreError::VersionConflict`] if `expected` does not hold.
     async fn put_record(&self, tenant: TenantId, write: crate::RecordWrite) -> Result<u64, StoreError>;
 }
@@ -193,6 +245,10 @@ pub trait Search: Send + Sync {
 pub trait Notices: Send + Sync {
     /// A counter that moves after commits of this process, and of others as far as the backend sees them.
     fn changes(&self) -> watch::Receiver<u64>;
+
+    /// A counter that moves with changes of one topic, and perhaps with others: what the backend cannot tell apart, such as
+    /// the commits of another process, wakes everybody.
+    fn changes_of(&self, topic: Topic) -> watch::Receiver<u64>;
 }
 
 /// A whole store.

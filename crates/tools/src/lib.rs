@@ -33,7 +33,7 @@ pub use diff::{LineChange, unified_diff};
 pub use files::{CoverageRule, FileTools, file_tools};
 pub use look_suggestion::{LookSuggestion, ShellKnown, first_look};
 pub use names::is_built_in;
-pub use profile::Profile;
+pub use portcullis_agent::setup::Profile;
 pub use sandbox::{SandboxTools, sandbox_tools};
 pub use shell::{
     CarryOver, Change, LeftBehind, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy, ShellParts, ShellTools,

@@ -1,4 +1,5 @@
-//! Read-first intents (agent-runtime 6.8): what a person asks for that one cheap look answers. First match wins.
+//! Read-first intents (agent-runtime 6.8): suggests the one cheap read that answers a person's request, such as a listing
+//! or a search. The first match wins.
 //!
 //! Only a person's own words are looked at, and a hint is a lead: nothing is run because of it.
 

@@ -20,7 +20,7 @@ use crate::render::{BOLD, Term, place as place_of, styled};
 use crate::run::ModelRun;
 use crate::run::screen::Screen;
 use crate::signals::Leave;
-use crate::world::World;
+use crate::world::{Role, World};
 
 pub const PROJECT: &[(&str, &str)] = &[("long.sh", include_str!("long.sh"))];
 const SCRIPT: &str = include_str!("crash.toml");
@@ -131,12 +131,13 @@ pub async fn perform(stage: &str, globals: &Globals, term: &Term) -> anyhow::Res
     let session = SessionId::from_str(session).map_err(|e| usage(e.to_string()))?;
     let quiet = Arc::new(Screen::new(*term, true));
     let world = World::open(lowered(settings(globals)?, globals, &quiet)?, term)?;
-    let runtime = world.runtime_of(session, "portcullis demo").await?;
+    let runtime = world.runtime_of(session, Role::standing("portcullis demo")).await?;
     let work = ModelRun {
         world: &world,
         runtime,
         session,
         model: model(tag)?,
+        choice: world.settings.model.clone(),
         before: 0,
         globals,
         model_is_unknown: Default::default(),

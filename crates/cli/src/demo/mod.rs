@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use portcullis::hand::Launcher;
 use portcullis::model::{Model, Scripted};
 use portcullis::{IsolationLevel, Profile};
-use portcullis_config::{ApprovalMode, Home, Settings};
+use portcullis_config::{ApprovalMode, Home, Settings, caches};
 use portcullis_event::facts::FinalVerdict;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -26,8 +26,8 @@ use crate::run::screen::Screen;
 use crate::run::words;
 use crate::run::{ModelRun, model, spent};
 use crate::signals::{Interrupts, Leave};
-use crate::world::{World, quoted};
-use crate::{caches, person, wake};
+use crate::world::{Role, World, quoted};
+use crate::{person, wake};
 
 /// Who answers the asks of a demo.
 const BY: &str = "the demo";
@@ -113,7 +113,7 @@ async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> a
     let settings = settings(globals)?;
     // Before anything is laid out: whoever mistyped its name says it again for the same folder.
     let chosen = match (&globals.model, args.crash) {
-        (Some(_), false) => Some(model::choose(&settings, false, term).await?),
+        (Some(_), false) => Some(model::choose(&settings, &settings.model, false, term).await?.0),
         _ => None,
     };
     let place =
@@ -129,7 +129,7 @@ async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> a
         }
     };
     let world = World::open(settings, term)?;
-    let runtime = world.runtime(&place.folder, "portcullis demo")?;
+    let runtime = world.runtime(&place.folder, Role::standing("portcullis demo"))?;
     let tag = format!("demo-{}", world.tag());
     let model: Arc<dyn Model> = match chosen {
         Some(model) => model,
@@ -137,8 +137,16 @@ async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> a
         None => played("demo", MEND)?,
     };
     let session = runtime.create_session(if args.crash { "demo --crash" } else { "demo" }).await?;
-    let work =
-        ModelRun { world: &world, runtime, session, model, before: 0, globals, model_is_unknown: Default::default() };
+    let work = ModelRun {
+        world: &world,
+        runtime,
+        session,
+        model,
+        choice: world.settings.model.clone(),
+        before: 0,
+        globals,
+        model_is_unknown: Default::default(),
+    };
     let ended = match args.crash {
         true => crash::run(&work, &place, &tag, (&screen, term), stop).await,
         false => mend(&work, &place, &screen, term, stop).await,
@@ -172,6 +180,9 @@ async fn mend(
         };
         let words = format!("run --session {} --model {}", work.session, quoted(model.as_bytes()));
         screen.line(&format!("to take the repair back, type /undo in: {}", work.world.command(&words)));
+    }
+    if !place.stays() {
+        screen.line("the project's folder is removed now; `portcullis demo --keep DIR` leaves it");
     }
     look_at(work, screen, term);
     let well = passes && verdict == Some(FinalVerdict::Supported);
@@ -292,7 +303,7 @@ async fn see_through(work: &ModelRun<'_>, screen: &Arc<Screen>, term: &Term, sto
         interrupts: Interrupts::listen()?,
         typed: None,
         left: false,
-        elsewhere: false,
+        elsewhere: None,
         superseded: false,
         failure: None,
     };

@@ -14,7 +14,7 @@ use super::typed::TypedInput;
 use crate::ask::Ask;
 use crate::ask_sheet::Sheet;
 use crate::ask_view::{self, WholeAsk};
-use crate::choice::{Choice, Step};
+use crate::choice::{Choice, REASON, Step};
 use crate::render::{BOLD, DIM, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::typing::Input;
@@ -159,6 +159,15 @@ impl<'a> AskPrompt<'a> {
         match step {
             // A page was shown for it.
             Step::Nothing | Step::NextPage | Step::AllFacts => {}
+            Step::EnterTooSoon => self.draw(typed),
+            Step::Reason(input) => {
+                self.because = true;
+                if !typed.draws() {
+                    // The rest of the line is the terminal's to edit and to show.
+                    typed.by_keys(false);
+                }
+                return self.reason(typed, input);
+            }
             Step::Cleared => self.offer_again(typed, None),
             Step::NoAnswer(why) => self.offer_again(typed, Some(&why)),
             Step::Selected(choice) => self.select(typed, choice),
@@ -197,7 +206,7 @@ impl<'a> AskPrompt<'a> {
     fn draw(&self, typed: &TypedInput) {
         match self.sheet.chooser.selection() {
             Some(selection) => self.screen.selected(&selection),
-            None => self.screen.typing(if self.because { "no, because " } else { "" }, typed.line()),
+            None => self.screen.typing(if self.because { REASON } else { "" }, typed.line()),
         }
     }
 
@@ -209,8 +218,9 @@ impl<'a> AskPrompt<'a> {
             _ => None,
         };
         if let Some(scope) = scope {
-            let rule = self.sheet.whole.asked.suggested_rules.first().map(ask_view::suggestion).unwrap_or_default();
-            self.screen.print(&format!("{}\nwould be remembered {scope}, until you revoke it", rule.trim()));
+            let lead = format!("would be remembered {scope}, until you revoke it");
+            let rule = self.sheet.whole.asked.suggested_rules.first();
+            self.screen.print(rule.map(|rule| ask_view::suggestion(&lead, rule)).unwrap_or(lead).trim());
         }
         // Before it is drawn: whoever sees it may be quick.
         let shown = Instant::now();
@@ -252,13 +262,15 @@ impl<'a> AskPrompt<'a> {
         let words = words?.trim().to_owned();
         self.because = false;
         typed.by_keys(true);
+        // Whoever wrote the whole word meant it.
+        let words = if words.starts_with("ecause ") { format!("b{words}") } else { words };
         if words.is_empty() {
             self.sheet.chooser.hide();
             self.draw(typed);
             return None;
         }
         if typed.draws() {
-            self.screen.line(&styled(DIM, &format!("no, because > {}", safe_line(&words, 400))));
+            self.screen.line(&styled(DIM, &format!("{REASON}{}", safe_line(&words, 400))));
         }
         self.draw(typed);
         Some(said(Reply::DenyWithFeedback, Some(words)))

@@ -12,13 +12,14 @@ use portcullis_event::facts::{BY_FLAG, StopReason};
 use portcullis_event::fold::InputContent;
 use portcullis_event::{AskState, Body};
 use portcullis_pipeline::{Progress, folded};
-use portcullis_store::{Log as _, StoreError};
+use portcullis_store::{AskRow, Log as _, StoreError};
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::asks::{self, AskPrompt, PromptEnd};
+use super::elsewhere::OtherAnswers;
 use super::screen::Screen;
 use super::talk;
 use super::typed::TypedInput;
@@ -66,8 +67,8 @@ pub struct Drive<'a> {
     pub typed: Option<TypedInput>,
     /// Somebody does not want to wait for anything any more.
     pub left: bool,
-    /// An ask of this run was settled elsewhere: whoever did that may be running its call.
-    pub elsewhere: bool,
+    /// Asks of this run that were settled elsewhere: whoever did that may be running their calls.
+    pub elsewhere: Option<Vec<AskRow>>,
     /// The last of those was closed because somebody interrupted the session.
     pub superseded: bool,
     /// How the model failed last.
@@ -155,14 +156,14 @@ impl Drive<'_> {
         let (mut told, mut interrupted) = (false, false);
         loop {
             match self.wake(&mut interrupted).await {
-                Err(WakeError::Failed(RuntimeError::Held(owner))) if self.elsewhere => {
+                Err(WakeError::Failed(RuntimeError::Held(owner))) if self.elsewhere.is_some() => {
                     if !std::mem::replace(&mut told, true) {
                         self.screen.line(&styled(DIM, &format!("in use by {owner}; this goes on when that is done")));
                     }
                 }
                 Err(error) => return Err(error.into_error()),
                 Ok(woken) => {
-                    self.elsewhere = false;
+                    self.elsewhere = None;
                     return Ok(woken);
                 }
             }
@@ -172,12 +173,19 @@ impl Drive<'_> {
     /// One wake. The first Ctrl-C is told to the session, which ends what runs and the wake with it; the second leaves.
     async fn wake(&mut self, interrupted: &mut bool) -> Result<Woken, WakeError> {
         let cancel = CancellationToken::new();
-        let mut work = std::pin::pin!(self.agent.wake_now(self.session, &cancel));
+        let (screen, others) = (Arc::clone(&self.screen), self.elsewhere.as_mut().map(std::mem::take));
+        let (world, runtime, session, agent) = (self.world, self.runtime, self.session, self.agent);
+        let mut work = std::pin::pin!(async {
+            if let Some(asks) = others {
+                OtherAnswers { world, runtime, screen: &screen, session }.carried_out(asks).await?;
+            }
+            agent.wake_now(session, &cancel).await.map_err(WakeError::Failed)
+        });
         let mut ticks = tokio::time::interval(TICK);
         let mut progress = self.screen.shows_output().then(|| self.runtime.progress());
         loop {
             tokio::select! {
-                woken = &mut work => return woken.map_err(WakeError::Failed),
+                woken = &mut work => return woken,
                 _ = ticks.tick() => self.screen.tick(),
                 said = written(&mut progress, self.session) => self.screen.output(&said),
                 line = said(&mut self.typed, &self.screen) => {
@@ -291,7 +299,7 @@ impl Drive<'_> {
 
     /// Somebody else answered it. Whoever runs its call then, this run waits for it.
     fn settled_elsewhere(&mut self, ask: &Ask, call: &str) {
-        self.elsewhere = true;
+        self.elsewhere.get_or_insert_default().push(ask.row.clone());
         self.superseded = ask.row.state == AskState::Superseded;
         let allowed = ask.row.reply.as_ref().is_some_and(portcullis::Reply::allows);
         self.screen.answered(allowed.then_some(call));

@@ -4,6 +4,7 @@ mod answer;
 pub mod asks;
 pub mod changes;
 pub mod drive;
+mod elsewhere;
 mod live;
 pub mod model;
 pub mod screen;
@@ -22,6 +23,7 @@ use portcullis::harness::{Guidance, Settings as Wakes, WakeEnd};
 use portcullis::model::{Failure, Model, ModelError};
 use portcullis::{Agent, AgentParts, Profile, ProjectGuidance, Runtime, RuntimeError, SessionId, SystemIds};
 use portcullis_base::{EventId, WakeId};
+use portcullis_config::ModelChoice;
 use portcullis_event::facts::{SessionUsage, text_of};
 use portcullis_event::fold::CustomRequest;
 use portcullis_event::{Body, Observed};
@@ -32,13 +34,15 @@ use serde_json::{Value, json};
 use crate::args::{Globals, ProfileName, RunArgs};
 use crate::ask::Ask;
 use crate::exit::{ExitKind, fault, streamed, usage};
+use crate::followed::Followed;
 use crate::hints;
 use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::world::{World, key, quoted, workspace};
-use crate::{ask_view, call, home_workspace, person, terminal, wake};
+use crate::{ask_view, call, home_workspace, person, short_ids, terminal, thinker, wake};
 use drive::{Drive, Outcome};
 use screen::Screen;
+use session::OpenedSession;
 use typed::TypedInput;
 
 pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
@@ -54,15 +58,31 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     // Rules that cannot be read and models that are none stop the start before anything is made on disk.
     settings.policy(&folder)?;
     call::warn_of_trust(&settings, &folder, term)?;
-    let model = model::choose(&settings, args.strict_script, term).await?;
+    let resumes = args.session.is_some() || args.resume;
+    let chosen = match resumes && !settings.chosen.model {
+        // A session that is gone on with has its own.
+        true => None,
+        false => Some(model::choose(&settings, &settings.model, args.strict_script, term).await?),
+    };
     let world = World::open(settings, term)?;
     let named = prompt.as_deref().unwrap_or(session::UNNAMED);
-    let (runtime, session) = session::open(&world, args, globals, (&folder, named), term).await?;
+    let OpenedSession { runtime, session, model, choice } =
+        session::open(&world, (args, globals), chosen, (&folder, named), term).await?;
+    let _followed = Followed::begin(&world.settings.home, session);
     let before = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
-    let work =
-        ModelRun { world: &world, runtime, session, model, before, globals, model_is_unknown: AtomicBool::new(false) };
+    let work = ModelRun {
+        world: &world,
+        runtime,
+        session,
+        model,
+        choice,
+        before,
+        globals,
+        model_is_unknown: AtomicBool::new(false),
+    };
     let screen = Arc::new(Screen::new(*term, false));
     screen.names_rules_of(work.runtime.gate(), session);
+    screen.names_output_by(world.command(&format!("sessions output {}", short_ids::ending(&session.to_string()))));
     let agent = work.agent(&screen).await;
     // First: whoever was told of the session finds in it what it is for, however soon this process ends.
     let said = match prompt.as_deref() {
@@ -88,7 +108,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         interrupts: if term.interactive() { Interrupts::listen()? } else { Interrupts::listen_to_all()? },
         typed: None,
         left: false,
-        elsewhere: false,
+        elsewhere: None,
         superseded: false,
         failure: None,
     };
@@ -194,6 +214,8 @@ pub struct ModelRun<'a> {
     pub runtime: Runtime,
     pub session: SessionId,
     pub model: Arc<dyn Model>,
+    /// What the model came from.
+    pub choice: ModelChoice,
     /// The last event before it.
     pub before: u64,
     pub globals: &'a Globals,
@@ -207,28 +229,23 @@ impl ModelRun<'_> {
         if error.status == Some(404) || error.failure == Failure::Config {
             self.model_is_unknown.store(true, Ordering::Relaxed);
         }
-        format!("the model failed ({}): {}", error.failure.as_str(), hints::explained(error))
+        format!("the model failed: {}", hints::explained(error))
     }
 
     pub async fn agent(&self, screen: &Arc<Screen>) -> Agent {
-        let settings = &self.world.settings;
         let wakes = Wakes {
             guidance: guidance(&self.runtime, &Term::new(self.globals)).await,
             directive: false,
             // A person waits: what will not go well later is told at once.
             other_tries: 1,
-            ..settings.model.wakes()
+            ..self.choice.wakes()
         };
         self.runtime.agent(AgentParts {
             model: Arc::clone(&self.model),
             settings: wakes,
             watcher: Arc::clone(screen) as _,
             entropy: Arc::new(SystemIds::new()),
-            sandbox: format!(
-                "commands run isolated at level {} or better; their network is {}",
-                settings.minimum,
-                settings.network.as_str()
-            ),
+            sandbox: thinker::sandbox(&self.runtime),
         })
     }
 

@@ -2,19 +2,24 @@
 
 use std::sync::Arc;
 
-use portcullis::SystemClock;
 use portcullis::model::{Catalog, Model, ModelError, ModelSettings};
-use portcullis_config::Settings;
+use portcullis::{ModelSetup, SystemClock};
+use portcullis_config::{ModelChoice, Settings};
 
 use crate::exit::usage;
 use crate::hints;
 use crate::last_start;
 use crate::render::{Term, exact};
 
-/// The model of this run. Nothing is sent, except where a server of one's own is asked for the name of its model.
-pub async fn choose(settings: &Settings, strict_script: bool, term: &Term) -> anyhow::Result<Arc<dyn Model>> {
+/// The model of a choice, and how a setup names it. Nothing is sent, except where a server of one's own is asked for the
+/// name of its model.
+pub async fn choose(
+    settings: &Settings,
+    chosen: &ModelChoice,
+    strict_script: bool,
+    term: &Term,
+) -> anyhow::Result<(Arc<dyn Model>, Option<ModelSetup>)> {
     let environment = |name: &str| std::env::var(name).ok();
-    let chosen = &settings.model;
     let mut model = ModelSettings::new(Arc::new(SystemClock::new()));
     model.base_url.clone_from(&chosen.base_url);
     model.timeout = chosen.timeout;
@@ -45,7 +50,8 @@ pub async fn choose(settings: &Settings, strict_script: bool, term: &Term) -> an
     if let Some(destination) = &destination {
         last_start::remember(settings, destination)?;
     }
-    Ok(model)
+    let setup = chosen.setup(Some(model.name().to_string()));
+    Ok((model, setup))
 }
 
 /// Before the first model that is spoken to, and not for commands that speak to none: it costs their start nothing.

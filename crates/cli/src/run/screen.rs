@@ -37,6 +37,8 @@ pub struct Screen {
     streams: bool,
     /// Where the rules of the session are known that is shown.
     rules: OnceLock<(Gate, SessionId)>,
+    /// The command that shows all of what a call wrote whose intent is named behind it.
+    output_command: OnceLock<String>,
     paper: Mutex<Paper>,
 }
 
@@ -100,6 +102,7 @@ impl Screen {
             draws: term.draws(),
             streams: io::stdout().is_terminal(),
             rules: OnceLock::new(),
+            output_command: OnceLock::new(),
             paper: Mutex::default(),
         }
     }
@@ -108,6 +111,12 @@ impl Screen {
     pub fn names_rules_of(&self, gate: &Gate, session: SessionId) {
         // Whoever said so first stays right: it is one session.
         let _ = self.rules.set((gate.clone(), session));
+    }
+
+    /// From now on output that is shown in part is followed by the command that shows all of it.
+    pub fn names_output_by(&self, command: String) {
+        // As above.
+        let _ = self.output_command.set(command);
     }
 
     pub fn is_json(&self) -> bool {
@@ -137,12 +146,16 @@ impl Screen {
         }
     }
 
-    /// Shows what is being typed; `before` says what for. Nothing, where nothing is.
+    /// Shows what is being typed; `before` says what for. Nothing, where nothing is and nothing stands before it.
     pub fn typing(&self, before: &str, text: &str) {
         if !self.draws || self.term.json {
             return;
         }
-        self.below(if text.is_empty() { String::new() } else { format!("{before}> {text}") });
+        self.below(match (before, text) {
+            ("", "") => String::new(),
+            ("", text) => format!("> {text}"),
+            (before, text) => format!("{before}{text}"),
+        });
     }
 
     /// Shows the answer that is selected and not yet given, in place of what is being typed.
@@ -499,7 +512,9 @@ impl Watcher for Screen {
                 for rule in against.into_iter().flatten() {
                     self.line(&format!("  {}", safe_line(&rule, SUMMARY_CHARS)));
                 }
-                output_tail::of(observed).iter().for_each(|line| self.line(line));
+                output_tail::of(observed, self.output_command.get().map(String::as_str))
+                    .iter()
+                    .for_each(|line| self.line(line));
                 // Right below its call: a mark that says all is well says nothing of them.
                 render::warnings(observed).for_each(|warning| self.needed(&warning));
             }

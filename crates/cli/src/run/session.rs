@@ -1,22 +1,26 @@
 //! The session that a run works in: a new one, one by its id, or the newest of this workspace.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use portcullis::{Runtime, SessionId};
+use portcullis::model::Model;
+use portcullis::{ModelSetup, Runtime, SessionId, Setup};
+use portcullis_config::ModelChoice;
 use portcullis_event::facts::text_of;
 use portcullis_event::{Body, LOCAL_TENANT, SessionStatus};
 use portcullis_secret::Redactor;
 use portcullis_store::{Log as _, SessionSummary};
 
-use super::title;
+use super::{model, title};
 use crate::args::{Globals, RunArgs};
 use crate::call;
 use crate::custom_tools;
 use crate::exit::failed;
 use crate::render::{DIM, Term, exact, safe_line, styled};
-use crate::world::{World, call_session, key, next_call_session};
+use crate::thinker;
+use crate::world::{Role, World, call_session, key, next_call_session};
 
-const CALLED: &str = "portcullis run";
+const ROLE: Role = Role::standing("portcullis run");
 /// The name of a conversation in which nothing was said yet.
 pub const UNNAMED: &str = "conversation";
 /// Events of a conversation that are looked through for its first message.
@@ -41,25 +45,50 @@ pub async fn name(world: &World, session: SessionId, title: Option<&str>) -> Opt
 /// How many sessions are looked through at first for the newest of a workspace.
 const LOOKED_AT: usize = 1_000;
 
+/// A session that a model works in.
+pub struct OpenedSession {
+    pub runtime: Runtime,
+    pub session: SessionId,
+    pub model: Arc<dyn Model>,
+    /// What the model came from.
+    pub choice: ModelChoice,
+}
+
+/// Opens the session of a run. `chosen` is the model of a new one, or the one that a flag or a variable names; without it
+/// the session that is gone on with has its own.
 pub async fn open(
     world: &World,
-    args: &RunArgs,
-    globals: &Globals,
+    (args, globals): (&RunArgs, &Globals),
+    chosen: Option<(Arc<dyn Model>, Option<ModelSetup>)>,
     (folder, named): (&Path, &str),
     term: &Term,
-) -> anyhow::Result<(Runtime, SessionId)> {
-    if let Some(session) = args.session {
-        return Ok((call::of_session(world, session, globals, CALLED, term).await?, session));
+) -> anyhow::Result<OpenedSession> {
+    let settings = &world.settings;
+    let resumes = args.session.is_some() || args.resume;
+    if let Some((model, own)) = chosen.clone().filter(|_| !resumes) {
+        let runtime = world.runtime(folder, ROLE)?;
+        let custom_tools = custom_tools::read(args.custom_tools.as_deref())?;
+        let setup = Setup { model: own, custom_tools, ..runtime.setup().clone() };
+        let session = custom_tools::session(&runtime, &title(&runtime.gate().masked(named)), &setup).await?;
+        return Ok(OpenedSession { runtime, session, model, choice: settings.model.clone() });
     }
-    let runtime = world.runtime(folder, CALLED)?;
-    if args.resume {
-        let (session, name) = newest(world, folder).await?;
-        term.note(&styled(DIM, &format!("going on with {session}: {}", safe_line(&name, 60))));
-        return Ok((runtime, session));
-    }
-    let custom = custom_tools::read(args.custom_tools.as_deref())?;
-    let session = custom_tools::session(&runtime, &title(&runtime.gate().masked(named)), &custom).await?;
-    Ok((runtime, session))
+    let session = match args.session {
+        Some(session) => session,
+        None => {
+            let (session, name) = newest(world, folder).await?;
+            term.note(&styled(DIM, &format!("going on with {session}: {}", safe_line(&name, 60))));
+            session
+        }
+    };
+    let own = world.setup(session).await?.setup;
+    let choice = thinker::model_of(settings, &own);
+    let (model, chosen) = match chosen {
+        Some(chosen) => chosen,
+        None => model::choose(settings, &choice, args.strict_script, term).await?,
+    };
+    let setup = Setup { model: chosen, ..thinker::started(own, settings) };
+    let runtime = call::of_session(world, session, setup, globals, ROLE, term).await?;
+    Ok(OpenedSession { runtime, session, model, choice })
 }
 
 /// The newest session of a workspace that is not the one of its calls. One in which nothing was said yet counts only if

@@ -24,8 +24,7 @@ use crate::{terminal, wake};
 
 /// Lines that are remembered from one conversation to the next.
 const HISTORY: usize = 1_000;
-const HELP: &str =
-    "/diff what this session changed   /undo take its last change to a file back   /cost tokens   /quit leave";
+const HELP: &str = "/diff what this session changed   /undo take its last change to a file back   /cost tokens   /quit leave (or quit, exit)";
 
 /// What a line means, typed at the prompt or while it works.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +43,7 @@ impl<'a> TypedLine<'a> {
     pub fn of(line: &'a str) -> Self {
         match line.trim() {
             "" => Self::Nothing,
-            "/quit" | "/exit" => Self::Quit,
+            "/quit" | "/exit" | "quit" | "exit" => Self::Quit,
             command @ ("/cost" | "/diff" | "/undo") => Self::Later(command),
             "/help" => Self::Help(HELP.to_owned()),
             words if COMMANDS.contains(&words.split_whitespace().next().unwrap_or_default()) => {
@@ -234,7 +233,11 @@ pub async fn talk(work: &ModelRun<'_>, drive: &mut Drive<'_>) -> anyhow::Result<
 pub async fn does(command: &str, work: &ModelRun<'_>, drive: &Drive<'_>, began: Instant) -> anyhow::Result<()> {
     let term = drive.term;
     match command {
-        "/cost" => term.note(&spent(&work.used_in(&drive.screen.wakes()).await?, began)),
+        "/cost" => {
+            // What was used before this process began is not in it.
+            let of = if work.before > 1 { "since this run began, not the whole session: " } else { "" };
+            term.note(&format!("{of}{}", spent(&work.used_in(&drive.screen.wakes()).await?, began)));
+        }
         "/diff" => term.print(&changes::diff(work).await?)?,
         _ => match undo::undo(work).await {
             Ok(text) => term.note(&text),
@@ -299,7 +302,12 @@ mod tests {
             let TypedLine::Help(told) = TypedLine::of(line) else { panic!("{line}") };
             assert!(told.contains("/quit leave"), "{told}");
         }
-        for line in ["/etc/hosts is wrong", "look at /foo", "/ is full", "//"] {
+        for line in ["quit", " exit ", "/quit"] {
+            assert_eq!(TypedLine::of(line), TypedLine::Quit, "{line}");
+        }
+        for line in
+            ["exit code 1 is wrong", "quit it", "Exit", "/etc/hosts is wrong", "look at /foo", "/ is full", "//"]
+        {
             assert_eq!(TypedLine::of(line), TypedLine::Words(line), "{line}");
         }
     }

@@ -137,7 +137,7 @@ fn attacks() -> Vec<Attack> {
             input: by_value(),
             before: |_| {},
             between: |arena| set(arena, "WHICH", "other"),
-            names: "the variable WHICH was not shown",
+            names: "the variable WHICH was not there when this was asked",
             elsewhere: "work/made-other",
         },
         Attack {
@@ -155,7 +155,7 @@ fn attacks() -> Vec<Attack> {
             input: by_value(),
             before: |arena| set(arena, "WHICH", "shown"),
             between: |arena| drop(arena.run(&["call", "shell_unset_env", r#"{"key":"WHICH"}"#]).ends(0)),
-            names: "the variable WHICH was shown",
+            names: "the variable WHICH was there when this was asked",
             elsewhere: "work/made-",
         },
         Attack {
@@ -282,12 +282,12 @@ fn attacks() -> Vec<Attack> {
             elsewhere: "work/new/ran-here",
         },
         Attack {
-            name: "the network is opened",
+            name: "the network is closed",
             tool: "shell_run",
-            input: json!({"command": "[ \"$(wc -l < /proc/net/dev)\" -eq 3 ] || touch other"}),
-            before: |_| {},
-            between: |arena| arena.configure("[sandbox]\nnetwork = \"enabled\"\n"),
-            names: "the network is enabled now, and disabled was shown",
+            input: json!({"command": "true"}),
+            before: |arena| arena.configure("[sandbox]\nnetwork = \"enabled\"\n"),
+            between: |arena| arena.configure(""),
+            names: "the network is disabled now, and enabled was shown",
             elsewhere: "",
         },
         Attack {
@@ -303,6 +303,22 @@ fn attacks() -> Vec<Attack> {
             elsewhere: "work/ran-here",
         },
     ]
+}
+
+#[test]
+fn an_approved_call_has_no_more_network_than_was_shown() {
+    let input = json!({"command": "[ \"$(wc -l < /proc/net/dev)\" -eq 3 ] || touch other"}).to_string();
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let ask = arena.run(&["call", "shell_run", &input]).ends(3).id("ask_");
+        arena.configure("[sandbox]\nnetwork = \"enabled\"\n");
+        // It runs by the setup of its session, as it was asked.
+        arena.run(&["approvals", "allow", &ask]).ends(0);
+        assert!(!arena.exists("work/other"), "{who:?}");
+        // The control: asked about as it is now, it has the machine's network.
+        arena.run(&["--approvals", "allow", "call", "shell_run", &input]).ends(0);
+        assert!(arena.exists("work/other"), "{who:?}");
+    }
 }
 
 #[test]

@@ -7,10 +7,10 @@ use crate::arena::{Arena, EVERYBODY, Who};
 const PUSH: &str = "[[rules]]\nid = \"no-push\"\naction = \"*\"\nargv = [\"git\", \"push\"]\neffect = \"deny\"\n";
 const RM: &str = "[[rules]]\nid = \"no-rm\"\naction = \"*\"\nargv = [\"rm\"]\neffect = \"deny\"\n";
 /// As somebody writes it who trusts a session with everything else.
-const ALLOW: &str = "[[rules]]\nid = \"all\"\naction = \"*\"\neffect = \"allow\"\n";
+pub const ALLOW: &str = "[[rules]]\nid = \"all\"\naction = \"*\"\neffect = \"allow\"\n";
 
 /// What the gate would say of a line.
-fn explained(arena: &Arena, line: &str) -> Value {
+pub fn explained(arena: &Arena, line: &str) -> Value {
     let input = json!({"command": line}).to_string();
     arena.run(&["policy", "explain", "bash", &input, "--json", "--profile", "code"]).json()
 }
@@ -276,6 +276,57 @@ fn l31_under_approvals_allow_a_line_that_may_hide_a_denied_command_waits_for_a_p
     }
 }
 
+/// An editor that a person set runs what it is given to read, as `:!…` of vi does. Git gives it the input of the line.
+#[test]
+fn l31_an_editor_that_git_opens_on_the_input_of_the_line_waits_for_a_person() {
+    let deny = "[[rules]]\nid = \"no-touch\"\naction = \"*\"\nargv = [\"touch\", \"made\"]\neffect = \"deny\"\n";
+    let settings = "[core]\neditor = sh -s\n[user]\nname = a\nemail = a@localhost\n";
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let git = |words: &[&str]| {
+            let done = arena.as_this_person("/usr/bin/git").args(words).current_dir(arena.path("work")).output();
+            assert!(done.expect("git runs").status.success(), "{words:?}");
+        };
+        git(&["init", "-q", "."]);
+        arena.write("work/.git/config", &format!("{}{settings}", arena.read("work/.git/config")));
+        git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+        git(&["commit", "-q", "--allow-empty", "-m", "y"]);
+        for verb in [
+            "commit --allow-empty",
+            "commit --amend --allow-empty",
+            "commit --allow-empty -m x -e",
+            "tag -a v1",
+            "config -e",
+            "config --local --edit",
+            "rebase -i HEAD~1",
+            "notes add",
+            "branch --edit-description",
+        ] {
+            let line = format!("echo dG91Y2ggbWFkZQo= | base64 -d | git {verb}");
+            let input = json!({"command": line}).to_string();
+            let call = ["call", "shell_run", &input, "--approvals", "allow"];
+            arena.configure("");
+            let control = arena.run(&call);
+            assert!(arena.exists("work/made"), "the control did nothing: {line}: {}{}", control.out, control.err);
+            std::fs::remove_file(arena.path("work/made")).expect("removed");
+            arena.configure(deny);
+            let ran = arena.run(&call);
+            assert!(!arena.exists("work/made"), "{line}: {}{}", ran.out, ran.err);
+            ran.ends(3).says("no-touch");
+        }
+        // A message that is given opens no editor.
+        arena
+            .run(&[
+                "call",
+                "shell_run",
+                r#"{"command":"echo y | git commit -q --allow-empty -F -"}"#,
+                "--approvals",
+                "allow",
+            ])
+            .ends(0);
+    }
+}
+
 /// Lines that carry `touch made` in a text which some program runs: the value of an option or a variable, a script that
 /// the line writes, what it gives a program to read, or a name that `PATH` leads to.
 const CARRYING: &[&str] = &[
@@ -343,6 +394,22 @@ const CARRYING: &[&str] = &[
     "base64 -d <<< dG91Y2ggbWFkZQo= | split -l1 - p; sh paa",
     "LOADLIBES='$(shell $(T)ouch made)' T=t make hello",
     "zip -q -T -TT'touch made;:' x.zip hi.txt",
+    // A program by what a process has open, or by a folder of the shell.
+    "/dev/stdin made < /usr/bin/touch",
+    "exec 3< /usr/bin/touch; /proc/self/fd/3 made",
+    "exec 3< /usr/bin/touch; env /dev/fd/3 made",
+    "echo dG91Y2ggbWFkZQo= | base64 -d | /proc/self/exe",
+    "/proc/self/root/workspace/sub/t made",
+    "/proc/self/cwd/sub/t made",
+    "../proc/self/cwd/sub/t made",
+    "/usr/../proc/self/cwd/sub/t made",
+    "/dev/fd/../cwd/sub/t made",
+    "/proc/self/cwd/../../../workspace/sub/t made",
+    "deep/t made",
+    "cd /proc/self/cwd; sub/t made",
+    "~+/sub/t made",
+    "cd sub; cd ..; ~-/t made",
+    "pushd sub > /dev/null; cd ..; ~1/sub/t made",
 ];
 
 #[test]
@@ -361,6 +428,7 @@ fn l32_a_denied_command_that_a_text_of_the_line_carries_waits_for_a_person() {
         for name in ["t", "git-t"] {
             std::os::unix::fs::symlink("/usr/bin/touch", arena.path(&format!("work/sub/{name}"))).expect("linked");
         }
+        std::os::unix::fs::symlink("/proc/self/cwd/sub", arena.path("work/deep")).expect("linked");
         // The hand is the slow part of it, so an ordinary user tries some of them.
         let step = if who == Who::Root { 1 } else { 7 };
         for line in CARRYING.iter().step_by(step) {
@@ -481,6 +549,12 @@ fn lines_of_every_day_are_not_made_a_persons_business_by_a_deny() {
         "git config user.name x && git commit -m y",
         "kubectl apply -f - <<E\nx: y\nE",
         "gcc a.c -o a && ./a",
+        "./dev/setup.sh",
+        "cd sub && ../dev/build.sh",
+        "~/.cargo/bin/cargo test",
+        "cat /dev/null > x; wc -l < /dev/stdin",
+        "make -C \"$dir\" test",
+        "cp a ~+/b",
     ] {
         let found = explained(&arena, line);
         assert_eq!(found["only_a_person"], false, "{line}: {found}");

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::arena::{Arena, EVERYBODY};
 use crate::common::Ran;
 
-const NAMES: [&str; 49] = [
+const NAMES: [&str; 54] = [
     "BASH_ENV",
     "ENV",
     "LD_PRELOAD",
@@ -56,6 +56,11 @@ const NAMES: [&str; 49] = [
     "M4",
     "OCTAVE_PATH",
     "MSBuildSDKsPath",
+    "MAIL",
+    "MAILPATH",
+    "MAILCHECK",
+    "TEXTDOMAINDIR",
+    "histchars",
 ];
 const HARMLESS: [&str; 6] = ["FOO", "DEBUG", "CI", "PORT", "RUST_LOG", "NODE_ENV"];
 

@@ -49,6 +49,117 @@ const SETTINGS: &[(&str, &str)] = &[
     ("[nobody \"knows\"]\nthis = ./x.sh\n", "x.sh"),
 ];
 
+/// Lines that run a file of `tools`, each with that file: no word of most of them is its path.
+const LINES: &[(&str, &str)] = &[
+    ("cd tools && ./f.sh", "tools/f.sh"),
+    ("cd ./tools; sh ./f.sh", "tools/f.sh"),
+    ("(cd tools; sh f.sh)", "tools/f.sh"),
+    ("pushd tools; ./f.sh", "tools/f.sh"),
+    ("cd tools && cd deep && ./f.sh", "tools/deep/f.sh"),
+    ("if cd tools; then sh f.sh; fi", "tools/f.sh"),
+    ("env -C tools ./f.sh", "tools/f.sh"),
+    ("env --chdir=tools ./f.sh", "tools/f.sh"),
+    ("$PWD/tools/f.sh", "tools/f.sh"),
+    ("${PWD}/tools/f.sh", "tools/f.sh"),
+    ("~+/tools/f.sh", "tools/f.sh"),
+    ("`pwd`/tools/f.sh", "tools/f.sh"),
+    ("${X:-tools/f.sh}", "tools/f.sh"),
+    ("${X:-./tools}/f.sh", "tools/f.sh"),
+    ("x=tools; $x/f.sh", "tools/f.sh"),
+    ("x=tools; y=f; $x/$y.sh", "tools/f.sh"),
+    ("cd `echo tools`; ./f.sh", "tools/f.sh"),
+    ("d=tools; cd $d && . ./f.sh", "tools/f.sh"),
+    ("PATH=tools:$PATH f.sh", "tools/f.sh"),
+    ("./too*/f.sh", "tools/f.sh"),
+    ("sh tools/f.s?", "tools/f.sh"),
+    ("sh tools/{f,g}.sh", "tools/f.sh"),
+    ("to''ols/f.sh", "tools/f.sh"),
+    ("sh < tools/f.sh", "tools/f.sh"),
+    ("bash -c '. tools/env; f'", "tools/env"),
+    ("BASH_ENV=tools/env bash -c true", "tools/env"),
+    ("python3 -m tools.f", "tools/f.py"),
+    ("python3 tools", "tools/__main__.py"),
+    ("PYTHONPATH=tools python3 -m f", "tools/f.py"),
+    ("perl -Itools -Mf -e 1", "tools/f.pm"),
+    ("node tools/", "tools/index.js"),
+    ("node tools/f", "tools/f.js"),
+    ("make -sC tools f", "tools/Makefile"),
+    ("make --directory=tools f", "tools/Makefile"),
+    ("cd tools; make f", "tools/Makefile"),
+    ("npm -s --prefix tools run f", "tools/package.json"),
+    ("just -f tools/justfile f", "tools/justfile"),
+    ("just -d tools f", "tools/justfile"),
+];
+
+/// A repository for each line, which is a setting and, every second time, an alias.
+fn arena_with_lines(who: Who, with_files: bool) -> (Arena, Vec<String>) {
+    let arena = Arena::of(who);
+    let mut files = Vec::new();
+    for (at, (line, file)) in LINES.iter().enumerate() {
+        let line = line.replace('"', "\\\"");
+        let settings = if at % 2 == 0 {
+            format!("[core]\nfsmonitor = \"{line}\"\n")
+        } else {
+            format!("[alias]\nx = \"!{line}\"\n")
+        };
+        arena.write(&format!("work/r{at}/.git/config"), &settings);
+        arena.write(&format!("work/r{at}/src/main.c"), "kept\n");
+        if with_files {
+            arena.write(&format!("work/r{at}/{file}"), "kept\n");
+        }
+        files.push(format!("r{at}/{file}"));
+    }
+    (arena, files)
+}
+
+#[test]
+fn l36_what_a_setting_runs_from_another_folder_or_by_another_name_is_read_only() {
+    for who in EVERYBODY {
+        let (arena, files) = arena_with_lines(who, true);
+        let ran = sh(&arena, &attack(&files)).ends(0);
+        assert_eq!(changed(&arena, &files), Vec::<&String>::new(), "{who:?}");
+        ran.warns("a setting of git cannot be followed wholly");
+        // What no setting names stays open, and so does the tree.
+        sh(&arena, "for r in r*; do echo fine > $r/src/main.c && echo fine > $r/new || exit 1; done").ends(0);
+
+        let (control, files) = arena_with_lines(who, true);
+        assert!(control.as_this_person("/bin/sh").args(["-c", &attack(&files)]).status().expect("it runs").success());
+        assert_eq!(changed(&control, &files).len(), LINES.len(), "{who:?}");
+    }
+}
+
+#[test]
+fn l36_a_file_that_a_setting_would_run_and_a_command_makes_is_told() {
+    for who in EVERYBODY {
+        let (arena, files) = arena_with_lines(who, false);
+        // One call shows only some warnings.
+        for files in files.chunks(12) {
+            let make = files.iter().map(|file| {
+                let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+                format!("mkdir -p {folder}; echo evil > {file}\n")
+            });
+            let ran = sh(&arena, &make.collect::<String>()).ends(0);
+            let told = |file: &&String| {
+                let above = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+                let said = |path: &str| ran.err.contains(&format!("/workspace/{path} was not there before"));
+                said(file) || said(above)
+            };
+            let untold: Vec<&String> = files.iter().filter(|file| !told(file)).collect();
+            assert_eq!(untold, Vec::<&String>::new(), "{who:?}: {}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn a_setting_whose_text_tells_what_it_runs_is_not_warned_about() {
+    let arena = Arena::of(EVERYBODY[1]);
+    let settings = "[core]\neditor = vim\npager = less -R\nfsmonitor = \"cd tools && ./f.sh\"\n[alias]\nst = status -sb\n\
+                    c = \"!f() { git commit -m \\\"$1\\\"; }; f\"\n";
+    arena.write("work/.git/config", settings);
+    let ran = sh(&arena, "true").ends(0);
+    assert!(!ran.err.contains("cannot be followed"), "{}", ran.err);
+}
+
 fn sh(arena: &Arena, command: &str) -> Ran {
     arena.run(&["--approvals", "allow", "call", "shell_run", &json!({ "command": command }).to_string()])
 }
@@ -133,7 +244,7 @@ fn l36_a_link_that_leads_elsewhere_is_told() {
         symlink("tasks", arena.path("work/x/.vscode")).expect("a link");
         symlink("nothing", arena.path("work/x/.envrc")).expect("a link");
         symlink("lnk1", arena.path("work/lnk")).expect("a link");
-        let quiet = sh(&arena, "echo x > y; cat .envrc").ends(0);
+        let quiet = sh(&arena, "echo x > y; ls -l .envrc").ends(0);
         assert!(!quiet.err.contains("was not there before"), "{}", quiet.err);
         for (line, path) in [
             ("rm .envrc; ln -s /proc/self/cwd/evil.sh .envrc", "/workspace/.envrc"),

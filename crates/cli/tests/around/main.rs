@@ -8,6 +8,7 @@ mod approved_elsewhere;
 #[allow(dead_code, reason = "each class uses the part of it that it needs")]
 mod arena;
 mod argv_denies;
+mod argv_everyday;
 mod bound_files;
 mod code_loading_variables;
 #[path = "../it/common/mod.rs"]
@@ -15,6 +16,7 @@ mod code_loading_variables;
 mod common;
 mod depth;
 mod git_configuration;
+mod looking_parts;
 mod no_secret_in_any_row;
 mod planted_configuration;
 mod quoted_scripts;
@@ -26,5 +28,6 @@ mod store_gone;
 mod store_growth;
 mod store_rows;
 mod store_waits;
+mod told_truly;
 mod typed_answers;
 mod workspace_secrets;

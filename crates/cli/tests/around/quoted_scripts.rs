@@ -123,7 +123,7 @@ fn a_script_whose_name_is_unclear_is_bound_all_the_same() {
         let ask = arena.run(&["call", "shell_run", &input]).ends(3).id("ask_");
         arena.write("work/package.json", r#"{"name": "a", "version": "1.0.0", "scripts": {"evil": "touch other"}}"#);
         arena.write("work/Makefile", "all:\n\ttouch other\n");
-        arena.run(&["approvals", "allow", &ask]).ends(1).warns("is another one than was shown");
+        arena.run(&["approvals", "allow", &ask]).ends(1).warns("is another one than when this was asked");
         assert!(!arena.exists("work/other"), "{line}");
     }
 }

@@ -160,3 +160,27 @@ fn l31_what_a_shell_runs_by_itself_waits_for_a_person() {
         }
     }
 }
+
+/// Bash expands the message of new mail in itself before a prompt. The shell of a session never looks for mail, and a line that
+/// would have it look is a change of the shell all the same.
+#[test]
+fn l31_no_message_of_new_mail_changes_what_a_name_means() {
+    let sets = [
+        "MAILPATH='/workspace/m?${BASH_CMDS[touch]=/workspace/plant}'; MAILCHECK=0",
+        "read -r MAILPATH < message; MAILCHECK=0",
+        "export MAILCHECK=0 MAILPATH='/workspace/m?$(/usr/bin/touch evil)'",
+        "unset MAILCHECK; : ${MAILCHECK:=0}; printf -v MAILPATH %s '/workspace/m?$(/usr/bin/touch evil)'",
+        "MAIL=/workspace/m; declare -x MAILCHECK=0",
+    ];
+    for who in EVERYBODY {
+        for line in sets {
+            let arena = arena(who);
+            arena.write("work/m", "a\n");
+            arena.write("work/message", "/workspace/m?${BASH_CMDS[touch]=/workspace/plant}\n");
+            let grows = "echo more >> m; /usr/bin/touch -d '+1 hour' m";
+            let asked = run(&arena, &[line, grows, "true", "touch granted"]);
+            assert_eq!((asked[0], asked[3]), (true, true), "{line} as {who:?}");
+            assert!(arena.exists("work/granted") && !arena.exists("work/evil"), "{line} as {who:?}");
+        }
+    }
+}

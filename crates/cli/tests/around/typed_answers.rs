@@ -110,7 +110,7 @@ fn no_word_answers_at_any_speed() {
             ("please\r", 120),
             ("pa\r", 600),
             ("don't\r", 180),
-            ("because\r", 90),
+            ("because\r", 0),
             ("no way\r", 120),
             ("y\r", 300),
             ("allow it\r", 60),
@@ -153,6 +153,26 @@ fn nothing_that_is_pasted_or_steers_a_terminal_answers() {
         }
         asked.is_unanswered("sequences of a terminal");
         asked.answer();
+    });
+}
+
+#[test]
+fn what_follows_a_selected_b_is_the_reason_and_nothing_before_enter_is_an_answer() {
+    everybody(|who| {
+        let mut asked = Asked::new(who, "run --model MODEL go");
+        asked.looks();
+        asked.types("b", 0);
+        asked.until("type why, Enter confirms: b no, because > ");
+        asked.types("use hi instead", 60);
+        asked.until("no, because > use hi instead");
+        asked.is_unanswered("a reason that is not given yet");
+        asked.types("\r", 0);
+        asked.until("refused: ");
+        asked.until("That was all.");
+        asked.child.wait().expect("ends");
+        assert!(!asked.arena.exists("work/made"));
+        let found = asked.arena.run(&["sessions", "search", "use hi instead"]).ends(0).out;
+        assert!(found.contains("use hi instead") && !found.contains("buse"), "{found}");
     });
 }
 

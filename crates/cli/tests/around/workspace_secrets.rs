@@ -127,6 +127,7 @@ fn attempts() -> String {
 fn check34_commands_see_secrets_empty_and_cannot_move_change_or_link_them() {
     for who in EVERYBODY {
         let arena = arena_with_secrets(who);
+        arena.write("work/.gitignore", "*\n");
         // It is told which.
         let told = "files that may hold secrets are shown empty to commands";
         let ran = sh(&arena, &attempts()).ends(0).warns(told).warns("/workspace/.aws/credentials");
@@ -225,6 +226,88 @@ fn check34_no_file_is_committed_empty_because_of_its_name() {
         // What a person puts into a file that the model made is the person's.
         arena.write("work/k8s/db-credentials.yaml", CANARY);
         unseen(&call(&arena, "read", &json!({ "file_path": "k8s/db-credentials.yaml" })).ends(3));
+    }
+}
+
+/// Ways to put everything of a tree, or one file of it, into a repository.
+const STAGING: &[&str] = &[
+    "git add -A && git commit -qm first",
+    "git add . && git commit -qm first",
+    "git add --all --ignore-errors; git commit -qm first",
+    "git add .env && git commit -qm first",
+    "git add -f .env; git commit -qm first",
+    "git add -N .env; git commit -qam first",
+    "git update-index --add .env && git commit -qm first",
+    "git stash -u",
+    "git stash --all",
+    "git commit -qm first .env",
+    "git hash-object -w .env",
+    "cd conf && git add -A .. && git commit -qm first",
+    "git init -q nested; cp -r conf nested/; cd nested; git add -A; git commit -qm first",
+    "rm -rf .git; git init -q; git add -A; git commit -qm first",
+];
+
+const IDENTITY: &str = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@a;";
+
+/// Whether a commit, a stash or the index holds an empty file, which git would put over the real one.
+fn staged_empty(arena: &Arena) -> bool {
+    let index = git(arena, &["write-tree"]);
+    let all = git(arena, &["rev-list", "--all", "--objects"]) + &git(arena, &["ls-tree", "-r", index.trim()]);
+    all.contains("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
+}
+
+#[test]
+fn check34_no_secret_that_git_does_not_ignore_is_staged_empty() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        for name in [".env", "conf/.env.local", "conf/id_rsa"] {
+            arena.write(&format!("work/{name}"), CANARY);
+        }
+        arena.write("work/main.py", "print(1)\n");
+        // Before there is a repository as well: the line that makes it is the line that adds.
+        sh(&arena, &format!("{IDENTITY} git init -q && git add -A && git commit -qm first"))
+            .ends(1)
+            .warns(".gitignore");
+        assert!(!staged_empty(&arena), "{who:?}");
+        let begin = || {
+            let line = "rm -rf .git nested && git init -q && git add main.py && git commit -qm base";
+            let made = arena.as_this_person("/bin/sh").args(["-c", &format!("{IDENTITY} {line}")]).output();
+            assert!(made.expect("it runs").status.success());
+        };
+        let some = if who == Who::Root { STAGING } else { &STAGING[..4] };
+        for line in some {
+            begin();
+            let ran = sh(&arena, &format!("{IDENTITY} {line}; true")).ends(0).warns("may hold secrets");
+            unseen(&ran);
+            assert!(!staged_empty(&arena), "{who:?} {line}");
+            git(&arena, &["stash"]);
+            for name in [".env", "conf/.env.local", "conf/id_rsa"] {
+                assert_eq!(arena.read(&format!("work/{name}")), CANARY, "{who:?} {line} {name}");
+            }
+        }
+        begin();
+        // The shell of a session sees what became of the tree between two lines.
+        let shell = |lines: &[&str]| {
+            let turns = lines.iter().map(|line| {
+                let input = json!({ "command": line }).to_string();
+                format!("[[turn]]\ncalls = [{{ name = \"bash\", arguments = {input:?} }}]\n")
+            });
+            arena.write("script.toml", &(turns.collect::<String>() + "[[turn]]\ntext = \"done\"\n"));
+            let model = format!("scripted:{}", arena.path("script.toml").display());
+            arena.run(&["run", "go", "--model", &model, "--approvals", "allow"]).ends(0)
+        };
+        arena.write("work/.gitignore", ".env*\nid_rsa\n");
+        shell(&["touch a", "rm .gitignore", "git add -A"]).warns("the shell was started anew");
+        assert!(!staged_empty(&arena), "{who:?}");
+        // Once git ignores them, the rest is committed and programs find an empty file.
+        arena.write("work/.gitignore", ".env*\nid_rsa\n");
+        let line = format!("{IDENTITY} git add -A && git commit -qm second && cat .env conf/id_rsa && test ! -s .env");
+        sh(&arena, &line).ends(0).warns("shown empty");
+        assert!(git(&arena, &["ls-files"]).contains("main.py") && !git(&arena, &["ls-files"]).contains(".env"));
+        // The control: without a guard over them git takes them.
+        arena.write("work/.gitignore", "");
+        git(&arena, &["add", "-A"]);
+        assert!(git(&arena, &["ls-files"]).contains("conf/id_rsa"));
     }
 }
 

@@ -133,7 +133,7 @@ fn a_changed_variable_network_or_key_is_told_and_goes_on() {
     let told = with(&second, true).warns("warning: requests to openai-chat, with the key in OPENAI_API_KEY, go to");
     told.warns("(OPENAI_BASE_URL); at the last start they went to");
     let told = with(&second, false)
-        .warns("the key for openai-chat comes from nowhere; at the last start it came from OPENAI_API_KEY");
+        .warns("warning: OPENAI_API_KEY is not set any more; requests to openai-chat go without a key");
     assert!(!told.err.contains("they went to"), "{}", told.err);
 
     world.write("a.txt", "alpha\n");

@@ -46,6 +46,7 @@ impl Holding {
         let store = store(world);
         let worker = WorkerId::from_u128(SystemIds::new().next(Timestamp::from_micros(1)));
         let owner = LeaseOwner { pid, ..HostLiveness::new().this_process(worker, what) };
+        let owner = if what == CALL { owner.brief() } else { owner };
         let key = SessionKey { tenant: LOCAL_TENANT, session };
         let claim = runtime.block_on(store.claim_session(key, owner, Duration::from_secs(60))).expect("asked");
         let Claim::Granted(lease) = claim else { panic!("held by someone else") };

@@ -37,7 +37,8 @@ fn commands_that_are_not_there_yet_say_so_in_one_sentence() {
         let ran = world.run(&["--json", name, "--listen", "x"]).ends(2);
         assert_eq!(ran.json()["error"]["exit"], 2);
     }
-    world.run(&["rnu"]).ends(2).warns("unrecognized subcommand");
+    world.run(&["rnu"]).ends(2).one_error_line().warns("did you mean `portcullis run`?");
+    world.run(&["quite-another"]).ends(2).warns("unrecognized subcommand");
 }
 
 #[test]
@@ -151,11 +152,11 @@ fn the_beginning_of_an_id_is_enough_where_it_fits_no_other() {
     world.run(&["approvals", "show", &ask[..12]]).ends(0).says(&ask);
     world.run(&["sessions", "show", &session[..12]]).ends(0).says(&session);
     world.run(&["call", "read", WRITE, &format!("--session={}", &session[..12])]).warns(&session);
-    world.run(&["approvals", "show", "ask_zzz"]).ends(2).one_error_line().warns("no id begins with ask_zzz");
+    world.run(&["approvals", "show", "ask_zzz"]).ends(2).one_error_line().warns("no id begins or ends with ask_zzz");
     let other = world.run(&["call", "write", WRITE]).ends(3).id("ask_");
     let shared = ask.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let ran = world.run(&["approvals", "allow", &ask[..shared]]).ends(2).one_error_line();
-    ran.warns("2 ids begin with").warns(&ask).warns(&other);
+    ran.warns("2 ids begin or end with").warns(&ask).warns(&other);
     let ran = world.run(&["approvals", "show", &ask[..shared], "--json"]).ends(2);
     assert_eq!(ran.json()["error"]["exit"], 2);
     world.run(&["approvals", "allow", &ask[..=shared]]).ends(0);
@@ -190,7 +191,11 @@ fn the_reason_of_an_ask_names_every_part_that_asked() {
         let input = serde_json::json!({ "command": line }).to_string();
         World::new().run(&["policy", "explain", "bash", "--profile", "code", &input]).out
     };
-    assert!(explained("ls && exit 0").contains(r#"on ["ls"]; also on ["exit","0"]"#), "{}", explained("ls && exit 0"));
+    let two = explained("touch a && exit 0");
+    assert!(two.contains(r#"on ["touch","a"]; also on ["exit","0"]"#), "{two}");
+    // What only looks asks nothing beside it.
+    let one = explained("ls && exit 0");
+    assert!(one.contains(r#"on ["exit","0"]"#) && !one.contains(r#"["ls"]"#), "{one}");
     let long = explained("cat a > b; sh build.sh; rm -rf \"$d\"");
     assert!(long.contains(r#"["sh","build.sh"]"#) && long.contains(r#"["rm","#), "{long}");
     assert!(explained("touch a").lines().next().is_some_and(|line| line.ends_with(r#"on ["touch","a"]"#)));

@@ -200,7 +200,7 @@ fn doctor_tells_which_model_a_run_would_take_and_why() {
         }
         ran(command.envs(variables.iter().copied())).ends(0)
     };
-    doctor(&[], &[]).says("model: none is configured").says("docs/models.md");
+    doctor(&[], &[]).says("model: none is configured").says("ANTHROPIC_API_KEY");
     let keys = [("GEMINI_API_KEY", "a-key-that-is-none"), ("ANTHROPIC_API_KEY", "another-key-that-is-none")];
     let told = doctor(&[], &keys).says("model: anthropic/").says("(ANTHROPIC_API_KEY is set); also configured: gemini");
     assert!(!told.out.contains("that-is-none"), "{}", told.out);

@@ -29,7 +29,7 @@ fn an_error_is_a_document_for_a_program_and_a_line_for_a_person() {
         (vec!["sessions", "show", unknown, "--json"], 1),
         (vec!["call", "read", "@none", "--json"], 2),
         (vec!["audit", "verify", "nonsense", "--json"], 2),
-        (vec!["--json", "sessions", "show"], 2),
+        (vec!["--json", "sessions", "events"], 2),
     ] {
         let ran = world.run(&args).ends(exit).warns("error: ");
         let document = ran.json();

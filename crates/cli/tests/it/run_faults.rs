@@ -120,7 +120,7 @@ fn a_provider_that_wants_an_hour_is_not_waited_for_where_nobody_sits() {
 fn a_request_that_will_not_go_well_later_ends_the_run_at_once() {
     let world = World::with_file("a.txt", "hello\n");
     let text = "[[turn]]\ntext = \"done\"\n[defaults]\nfail = [{ turn = 1, status = 401 }]\n";
-    let ran = run(&world, text, &[]).ends(1).warns("error: the model failed (auth)").warns("go on with:");
+    let ran = run(&world, text, &[]).ends(1).warns("error: the model failed: ").warns("go on with:");
     is_sane(&world, &ran);
     let session = ran.id("sesn_");
     // A script that fails again at each start is another's matter: with a good one the session goes on.

@@ -53,6 +53,31 @@ fn s10_an_ask_that_somebody_else_answers_while_it_is_shown_is_taken_off_the_scre
 }
 
 #[test]
+fn a_call_that_ran_or_was_refused_elsewhere_is_shown_as_if_it_had_run_here() {
+    let world = World::new();
+    let (child, mut terminal, ask) = asked(&world, "touch made; echo sixty-six; echo oops >&2");
+    let ran = world.run(&["approvals", "allow", &ask]).ends(0);
+    assert!(!ran.err.contains("yet to hear") && !ran.err.contains("sessions wake"), "the run goes on: {}", ran.err);
+    let shown = terminal.until("All done.");
+    let at = |text: &str| shown.find(text).unwrap_or_else(|| panic!("{text} is missing: {shown}"));
+    assert!(at("meanwhile: allowed by") < at("✓") && at("✓") < at("│ sixty-six"), "{shown}");
+    assert!(at("│ sixty-six") < at("stderr:") && at("stderr:") < at("│ oops"), "{shown}");
+    leave(child, terminal);
+    // With nobody there the command that goes on is named.
+    let model = model(&world, &SCRIPT.replace("COMMAND", "touch two"));
+    let session = world.run(&["run", "go", "--model", &model]).ends(3).id("sesn_");
+    let ask = world.run(&["approvals", "list"]).ends(0).id("ask_");
+    world.run(&["approvals", "allow", &ask]).ends(0).warns(&format!("go on with: portcullis run --session {session}"));
+
+    let world = World::new();
+    let (child, mut terminal, ask) = asked(&world, "touch made");
+    world.run(&["approvals", "deny", &ask]).ends(0);
+    let shown = terminal.until("All done.");
+    assert!(shown.contains("✗") && shown.contains("user_denied"), "{shown}");
+    leave(child, terminal);
+}
+
+#[test]
 fn a_run_waits_for_the_process_that_answered_its_ask_and_runs_the_call() {
     let world = World::new();
     let (child, mut terminal, ask) = asked(&world, "touch began; until [ -e go ]; do sleep 0.05; done");

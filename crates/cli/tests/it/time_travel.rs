@@ -45,7 +45,7 @@ fn l70_redrive_names_the_first_diverging_call_and_executes_nothing() {
         r#"{ name = "write", input = { file_path = "c.txt", content = "x" } }"#,
     );
     let writes = script(&world, "writes.toml", &writes);
-    let ran = redrive(&writes, &[]).ends(1).warns("replay_diverged: at event 8, request 1, call 2: recorded read");
+    let ran = redrive(&writes, &[]).ends(1).warns("replay_diverged: at event 9, request 1, call 2: recorded read");
     assert!(ran.err.contains(r#"{"file_path":"b.txt"}, proposed write"#), "{}", ran.err);
     let found = redrive(&writes, &["--json"]).ends(1).json();
     assert_eq!((&found["code"], &found["calls"]), (&"replay_diverged".into(), &1.into()), "{found}");

@@ -282,12 +282,13 @@ fn an_approval_given_elsewhere_is_taken_up_by_a_worker_and_calls_of_nobody_ask_n
     // While it waits nothing is due.
     assert_eq!(once(&world, &writes, &["--json"]).ends(0).lines().len(), 1);
     let shown = |word: &str| {
-        world.run(&["sessions"]).ends(0).says(word);
+        // A person reads what it means.
+        world.run(&["sessions"]).ends(0).says(if word == "rescheduling" { " due " } else { word });
         assert_eq!(world.run(&["sessions", "--json"]).ends(0).json()["sessions"][0]["status"], word);
         assert_eq!(status(&world, &session)["status"], word);
     };
     shown("requires_action");
-    world.run(&["approvals", "allow", &ask]).ends(0).warns(&format!("sessions wake {session}"));
+    world.run(&["approvals", "allow", &ask]).ends(0).warns(&format!("run --session {session}"));
     // Nothing waits for a person any more; the model has yet to hear of it.
     shown("rescheduling");
     once(&world, &writes, &[]).ends(0).says("Made.");

@@ -34,9 +34,17 @@ pub struct Session {
     pub menus: BTreeSet<Digest>,
     /// Calls of `tool.queued` that nobody consumed yet, oldest first.
     pub queued: Vec<QueuedCall>,
+    /// The setups that it has had: the seq of the event that named each, and its hash. Oldest first.
+    pub setups: Vec<(u64, Digest)>,
 }
 
 impl Session {
+    /// The setup in force after the event at `seq`; none in a log that recorded none by then.
+    #[must_use]
+    pub fn setup_at(&self, seq: u64) -> Option<Digest> {
+        self.setups.iter().rev().find(|(named, _)| *named <= seq).map(|(_, hash)| *hash)
+    }
+
     pub(super) fn apply(&mut self, event: &Event, body: &Body) {
         match body {
             Body::SessionCreated(created) => {
@@ -46,7 +54,9 @@ impl Session {
                 self.name.clone_from(&created.name);
                 self.workspace.clone_from(&created.workspace);
                 self.custom_tools.clone_from(&created.custom_tools);
+                self.setups.extend(created.has_setup.then_some((event.seq, created.config_hash)));
             }
+            Body::SessionUpdated(changed) => self.setups.extend(changed.config_hash.map(|hash| (event.seq, hash))),
             Body::StatusRunning(_) => self.status = SessionStatus::Running,
             Body::StatusIdle(idle) => {
                 self.status = match idle.stop_reason {

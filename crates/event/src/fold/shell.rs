@@ -256,7 +256,7 @@ mod tests {
     }
 
     fn moved(cwd: &str) -> SessionUpdated {
-        SessionUpdated { shell_cwd: Some(cwd.to_owned()) }
+        SessionUpdated::moved(cwd.to_owned())
     }
 
     #[test]

@@ -173,11 +173,7 @@ impl<'e> Catalog<'e> {
             return Ok(ChosenModel { model, because });
         }
         let keys: Vec<&str> = PROVIDERS.iter().filter(|p| !p.keyless).map(|provider| provider.key()).collect();
-        let what = format!(
-            "no model is configured: name one as PROVIDER/MODEL, set one of {}, or give the address of a server of your own \
-             (docs/models.md)",
-            keys.join(", ")
-        );
+        let what = format!("no model is configured: none of {} is set", keys.join(", "));
         Err(ModelError::new(Failure::Config, what).mended_by(ModelSetting::ModelOrServer))
     }
 

@@ -40,6 +40,9 @@ impl Fault {
     pub fn into_error(self, model: &ModelName, key_variable: &str, redactor: &Redactor) -> ModelError {
         let advice = match self.failure {
             Failure::Config | Failure::Unfit | Failure::ScriptExhausted | Failure::Diverged => String::new(),
+            Failure::Auth if self.what.starts_with(NO_QUOTA) => {
+                format!(". Check the plan and the balance of the account that the key in {key_variable} belongs to")
+            }
             Failure::Auth => format!(". Check the key of this provider ({key_variable}) and what its account may use"),
             Failure::BadRequest if self.status == Some(404) => {
                 ". Check the name of the model and the address of the provider (base_url)".to_owned()
@@ -157,6 +160,7 @@ impl ProviderMessage {
     pub fn fault(&self, status: Option<u16>) -> Fault {
         let failure = self.failure(status);
         let about = match failure {
+            Failure::Auth if self.words.iter().any(|word| is_about_money(word)) => NO_QUOTA,
             Failure::Auth => "the key was refused",
             Failure::ContextOverflow => "the conversation is longer than the model can read",
             Failure::RateLimited => "too many requests",
@@ -206,6 +210,13 @@ fn listed(mut fields: serde_json::Map<String, Value>) -> Value {
         }
         None => Value::Object(fields),
     }
+}
+
+/// What is said where the key is fine and the account behind it may use nothing more.
+const NO_QUOTA: &str = "the account has no quota left";
+
+fn is_about_money(word: &str) -> bool {
+    matches!(word, "billing_error" | "insufficient_quota")
 }
 
 /// The class of a provider's word for an error.
@@ -394,5 +405,17 @@ mod tests {
             "p/m: the key was refused (HTTP 401: authentication_error: no). Check the key of this provider (P_API_KEY) and what its account may use"
         );
         assert_eq!((told.failure, told.status), (Failure::Auth, Some(401)));
+    }
+
+    #[test]
+    fn an_account_without_quota_is_not_called_a_refused_key() {
+        let body = r#"{"error":{"message":"You exceeded it","type":"insufficient_quota","code":"insufficient_quota"}}"#;
+        let told = error(ProviderMessage::of_body(body).fault(Some(429)), "k");
+        assert!(told.message.starts_with("p/m: the account has no quota left (HTTP 429"), "{}", told.message);
+        assert!(
+            told.message.contains("balance of the account") && !told.message.contains("refused"),
+            "{}",
+            told.message
+        );
     }
 }

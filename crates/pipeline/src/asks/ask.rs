@@ -210,7 +210,7 @@ fn ask_facts(
     }
     // A key in the input is what somebody typed, and what the call runs with. Any other comes from a file or its name.
     for (name, value) in &mut shown {
-        let redactor = if name == "input" { &session.gate.redactor } else { &session.gate.seen };
+        let redactor = if name == "input" { &session.gate.redactor } else { &session.gate.output_redactor };
         redactor.redact_value(value);
     }
     Value::Object(shown)
@@ -277,7 +277,7 @@ async fn keep_diff(
     diff: &str,
     facts: &mut Append,
 ) -> Result<ArtifactRef, RetainError> {
-    let diff = session.gate.seen.redact_text(diff);
+    let diff = session.gate.output_redactor.redact_text(diff);
     let lines = Some(diff.lines().count() as u64);
     let label = |id| Label { id, kind: ArtifactKind::Diff, mime: "text/x-diff", lines, complete: true };
     keep(session, question, label, diff.into_owned().into_bytes(), facts).await

@@ -17,13 +17,13 @@ pub(crate) fn to(session: &SessionShared, question: &PermissionQuestion<'_>) -> 
 /// The variables of this process that the question was asked with.
 pub(crate) fn asker_env(session: &SessionShared, question: &PermissionQuestion<'_>) -> BTreeMap<String, String> {
     let variables = question.around().into_iter().flat_map(|around| &around.asker_env);
-    let masked = |text: &String| session.gate.seen.redact_text(text).into_owned();
+    let masked = |text: &String| session.gate.output_redactor.redact_text(text).into_owned();
     variables.map(|(name, value)| (name.clone(), masked(value))).collect()
 }
 
 /// The same of one look.
 pub(crate) fn of(session: &SessionShared, around: &SurroundingFacts) -> Vec<BoundTo> {
-    let masked = |text: &str| session.gate.seen.redact_text(text).into_owned();
+    let masked = |text: &str| session.gate.output_redactor.redact_text(text).into_owned();
     let bound = around.bound.iter().map(|bound| {
         let label = format!("bound:{}:{}\0{}", session.key.session, bound.name, bound.what);
         let digest = session.gate.sealer.mark(&label, bound.value.expose().as_bytes());
@@ -43,23 +43,25 @@ pub(crate) fn changed(shown: &[BoundTo], now: &[BoundTo]) -> Option<String> {
     }
     for then in shown {
         match find(now, &then.name) {
-            None => return Some(format!("{} was shown when this was approved and is not there any more", named(then))),
+            None => return Some(format!("{} was there when this was asked and is not any more", named(then))),
             Some(now) if now.what != then.what => {
                 return Some(format!(
-                    "{} is {} now, and {} was shown when this was approved",
+                    "{} is {} now, and {} was shown when this was asked",
                     then.name,
                     or_nothing(&now.what),
                     or_nothing(&then.what)
                 ));
             }
             Some(now) if now.digest != then.digest => {
-                return Some(format!("{} is another one than was shown when this was approved", named(then)));
+                // What has no words was bound, and not shown.
+                let than = if then.what.is_empty() { "when this was asked" } else { "was shown when this was asked" };
+                return Some(format!("{} is another one than {than}", named(then)));
             }
             Some(_) => {}
         }
     }
     let new = now.iter().find(|one| find(shown, &one.name).is_none())?;
-    Some(format!("{} was not shown when this was approved", named(new)))
+    Some(format!("{} was not there when this was asked", named(new)))
 }
 
 fn or_nothing(what: &str) -> &str {
@@ -84,11 +86,18 @@ mod tests {
             let said = changed(&shown, now).expect("a difference");
             assert!(said.starts_with(words), "{said}");
         };
-        says(&[one("the folder", "/workspace/a", "2"), shown[1].clone()], "the folder /workspace/a is another one");
+        says(
+            &[one("the folder", "/workspace/a", "2"), shown[1].clone()],
+            "the folder /workspace/a is another one than was shown",
+        );
+        says(
+            &[shown[0].clone(), one("the variable X", "", "w")],
+            "the variable X is another one than when this was asked",
+        );
         says(&[one("the folder", "/workspace/b", "1"), shown[1].clone()], "the folder is /workspace/b now, and /work");
-        says(&shown[..1], "the variable X was shown when this was approved and is not there");
+        says(&shown[..1], "the variable X was there when this was asked and is not any more");
         let more = [shown[0].clone(), shown[1].clone(), one("the variable Y", "", "")];
-        says(&more, "the variable Y was not shown");
+        says(&more, "the variable Y was not there when this was asked");
         assert!(changed(&[], &shown).is_some_and(|said| said.starts_with("an older version")));
         assert_eq!(changed(&[], &[]), None);
     }

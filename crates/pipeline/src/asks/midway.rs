@@ -51,23 +51,23 @@ impl InquirySender {
 
 /// The gate's end of it.
 pub(crate) struct Midway {
-    /// None if nothing can be asked: a line costs more than many a call.
+    /// None if nothing can be asked: a channel costs more than many a call.
     questions: Option<mpsc::Receiver<Inquiry>>,
     asked: usize,
     /// Once it has said no, it says nothing else.
-    stop: Option<Stop>,
+    stop: Option<MidwayStop>,
 }
 
 /// Why a call was stopped midway.
-pub(crate) enum Stop {
+pub(crate) enum MidwayStop {
     /// By the gate: this settles it, whatever it returns (L25).
     Refused(Box<Refusal>),
     /// The log would not take the decision, so nothing more of the call may happen.
     Unrecorded(Halt),
 }
 
-/// Both ends, for a tool that is declared so or not.
-pub(crate) fn line(declared: bool) -> (InquirySender, Midway) {
+/// Both ends of the channel. Only a tool that declares dynamic access gets one that carries anything.
+pub(crate) fn inquiry_channel(declared: bool) -> (InquirySender, Midway) {
     let (sender, receiver) = declared.then(|| mpsc::channel(INQUIRIES)).unzip();
     (InquirySender { questions: sender }, Midway { questions: receiver, asked: 0, stop: None })
 }
@@ -116,19 +116,19 @@ impl Midway {
         let question = PermissionQuestion { validated, access: &access, held_by: Some(invocation.id) };
         self.stop = match decide(session, invocation, &question).await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(refusal)) => Some(Stop::Refused(Box::new(refusal))),
-            Err(halt) => Some(Stop::Unrecorded(halt)),
+            Ok(Err(refusal)) => Some(MidwayStop::Refused(Box::new(refusal))),
+            Err(halt) => Some(MidwayStop::Unrecorded(halt)),
         };
         Err(GateStop::ByGate)
     }
 
     /// False once the log would not take a decision.
     pub(crate) fn is_recorded(&self) -> bool {
-        !matches!(self.stop, Some(Stop::Unrecorded(_)))
+        !matches!(self.stop, Some(MidwayStop::Unrecorded(_)))
     }
 
     /// Why it was stopped, if it was.
-    pub(crate) fn into_stop(self) -> Option<Stop> {
+    pub(crate) fn into_stop(self) -> Option<MidwayStop> {
         self.stop
     }
 }

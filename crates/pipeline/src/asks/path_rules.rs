@@ -26,13 +26,15 @@ impl PathRules {
     /// is one (L69).
     #[must_use]
     pub fn masked<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
-        self.gate.upgrade().map_or(Cow::Borrowed(text), |gate| Cow::Owned(gate.seen.redact_bytes(text).into_owned()))
+        self.gate
+            .upgrade()
+            .map_or(Cow::Borrowed(text), |gate| Cow::Owned(gate.output_redactor.redact_bytes(text).into_owned()))
     }
 
     /// The same for text that is too long to be held: what is pushed through it comes out masked.
     #[must_use]
     pub fn masking(&self) -> RedactingStream {
-        self.gate.upgrade().map_or_else(|| Redactor::none().stream(), |gate| gate.seen.stream())
+        self.gate.upgrade().map_or_else(|| Redactor::none().stream(), |gate| gate.output_redactor.stream())
     }
 
     /// The rules as they stand now, for one call that was let through with `named` and reads under

@@ -1,6 +1,6 @@
 //! What the rules were asked about, written with their answer, so that changed rules can be asked the same later.
 
-use portcullis_contract::{AccessRequest, DefaultPolicy};
+use portcullis_contract::{AccessRequest, DefaultPolicy, Resource};
 use portcullis_event::facts::TouchedResource;
 
 use crate::phases::refuse::SUMMARY_MAX;
@@ -28,6 +28,16 @@ impl DecisionSubject {
                 }
                 let name = session.tidy(&resource.canonical, SUMMARY_MAX);
                 weighed.partial |= name != resource.canonical;
+                let looks_at = resource.looks_at.as_ref().and_then(|places| {
+                    let tidied = |place: &Resource| {
+                        let canonical = session.tidy(&place.canonical, SUMMARY_MAX);
+                        let raw = String::new();
+                        Resource { canonical, raw, ..place.clone() }
+                    };
+                    let kept: Vec<Resource> = places.iter().map(tidied).collect();
+                    weighed.partial |= kept.iter().zip(places).any(|(kept, place)| kept.canonical != place.canonical);
+                    serde_json::to_value(kept).ok()
+                });
                 weighed.resources.push(TouchedResource {
                     action: request.action.as_str().to_owned(),
                     kind: resource.kind.as_str().to_owned(),
@@ -36,6 +46,7 @@ impl DecisionSubject {
                     fed: resource.fed,
                     command: resource.command.clone(),
                     class: resource.class.as_ref().and_then(|class| serde_json::to_value(class).ok()),
+                    looks_at,
                     risk: request.risk.clone(),
                 });
             }

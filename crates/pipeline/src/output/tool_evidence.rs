@@ -32,7 +32,7 @@ pub(crate) async fn keep_handed_over(
         let redactor = match item.kind {
             // A change is taken back with these bytes: a marker in them would end up in the file.
             ArtifactKind::File => &session.gate.redactor,
-            _ => &session.gate.seen,
+            _ => &session.gate.output_redactor,
         };
         let bytes = redactor.redact_bytes(&item.bytes).into_owned();
         match evidence.keep(label, bytes, facts).await {

@@ -1,6 +1,7 @@
-//! Phase 5, `Invocation → RawResult`: the one place where user code runs. A panic, a timeout and a
-//! cancel end here as facts; a tool cannot forge any of them. A call that goes on in the background leaves
-//! this phase as [`DetachedCall`], still running.
+//! Phase 5, `Invocation → RawResult`: the one place where a tool's executor runs. A panic, a timeout and a cancel end here
+//! as facts; a tool cannot forge any of them. A call that goes on in the background leaves this phase as [`DetachedCall`],
+//! still running. Other code of a tool, such as its decoding, its plan of accesses and its projections, runs in the phase
+//! that needs it and has no effects.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +17,7 @@ use portcullis_contract::{Background, Concurrency, Interrupt, StopCause, ToolCon
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::asks::midway::{Inquiry, InquirySender, Midway, Stop, line};
+use crate::asks::midway::{Inquiry, InquirySender, Midway, MidwayStop, inquiry_channel};
 use crate::output::spool::{CapturedStream, Streams};
 use crate::phases::schedule::Invocation;
 use crate::phases::step::Halt;
@@ -42,7 +43,7 @@ pub(crate) struct RawResult {
     /// Without the time it was held.
     pub(crate) duration: Duration,
     /// Why the gate stopped it midway, if it did.
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<MidwayStop>,
 }
 
 /// How the execute phase ended.
@@ -64,8 +65,8 @@ pub(crate) struct DetachedCall {
 /// If the log would not take a decision of the gate, and does not say either what became of it.
 pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation) -> Result<ExecutionEnd, Halt> {
     let semantics = seam::semantics(&invocation.tool);
-    let (line, midway) = line(semantics.dynamic_access);
-    let host = Arc::new(host(session, &invocation, line));
+    let (inquiries, midway) = inquiry_channel(semantics.dynamic_access);
+    let host = Arc::new(host(session, &invocation, inquiries));
     let stop = StopSignal::default();
     let (context, reports) = context(session, &invocation, &host, &stop);
     // A tool that is let finish heeds no interrupt, but a lost lease it must: another process may
@@ -77,7 +78,7 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
         Concurrency::Safe => tokio::select! {
             biased;
             () = interrupted.cancelled() => None,
-            room = session.gate.beside.acquire() => room.ok(),
+            room = session.gate.safe_call_permits.acquire() => room.ok(),
         },
         Concurrency::Exclusive | Concurrency::Keyed => None,
     };
@@ -138,7 +139,7 @@ fn away(
     ExecutionEnd::Away(Box::new(DetachedCall { invocation, running, ended, asked }))
 }
 
-fn host(session: &SessionShared, invocation: &Invocation, line: InquirySender) -> InvocationHost {
+fn host(session: &SessionShared, invocation: &Invocation, inquiries: InquirySender) -> InvocationHost {
     let gate = &session.gate;
     let semantics = seam::semantics(&invocation.tool);
     let artifacts = Arc::clone(&gate.artifacts);
@@ -147,7 +148,7 @@ fn host(session: &SessionShared, invocation: &Invocation, line: InquirySender) -
         session_id: session.key.session,
         intent_id: invocation.authorized.validated.visible.intent.id,
         invocation_id: invocation.id,
-        redactor: Arc::clone(&gate.seen),
+        redactor: Arc::clone(&gate.output_redactor),
         // The start of an inert call is not in the log while it runs, so nothing of it can follow there.
         newest: (semantics.stream_progress && !semantics.inert()).then(Arc::<LatestProgress>::default),
     });
@@ -156,7 +157,7 @@ fn host(session: &SessionShared, invocation: &Invocation, line: InquirySender) -
         streams: Arc::new(Streams::new(artifacts, tenant, Arc::clone(&words), semantics.backgroundable)),
         words,
         way_out: WayOut::new(semantics.backgroundable, session.tasks.clone(), session.lost.clone()),
-        line,
+        inquiries,
         ids: Arc::clone(&gate.ids),
         clock: Arc::clone(&gate.clock),
     }

@@ -11,7 +11,7 @@ use portcullis_event::facts::{Capture, Exit, InvocationCompleted};
 use portcullis_event::{EventBody as _, Observed, Permission, SandboxFact};
 use serde_json::Value;
 
-use crate::asks::midway::Stop;
+use crate::asks::midway::MidwayStop;
 use crate::output::spool::CapturedStream;
 use crate::phases::execute::{Outcome, RawResult, words};
 use crate::phases::refuse::{ERROR_MAX, Refusal, SUMMARY_MAX, blank, tidy_permission};
@@ -60,8 +60,8 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
         warnings.push(format!("{} more changes of the shell were not kept", reported.shell_refused));
     }
     match stop {
-        Some(Stop::Refused(refusal)) => meaning.stopped(session, *refusal, &mut permission),
-        Some(Stop::Unrecorded(halt)) => {
+        Some(MidwayStop::Refused(refusal)) => meaning.stopped(session, *refusal, &mut permission),
+        Some(MidwayStop::Unrecorded(halt)) => {
             session.void_held(&invocation.authorized.validated.visible.intent, facts);
             warnings.push(format!("it was stopped because the log would not take what the gate decided: {halt}"));
         }

@@ -14,7 +14,7 @@ use portcullis_event::{AskState, Permission, fold};
 use portcullis_policy::{Allow, Ask, Asker, Decision, Deny, Policy};
 
 use crate::asks::ask::{self, PermissionQuestion};
-use crate::asks::binding as bound;
+use crate::asks::binding;
 use crate::asks::grants;
 use crate::asks::rule_requests::DecisionSubject;
 use crate::gate::Approvals;
@@ -354,7 +354,7 @@ pub(crate) fn difference(
     let same_view = ask.shown == ask::shown(session, question);
     let (code, why) = match (same_input && same_tool && same_principal, same_rules, same_view) {
         (true, true, true) => {
-            (Code::StaleFileBaseline, Cow::Owned(bound::changed(&ask.bound, &bound::to(session, question))?))
+            (Code::StaleFileBaseline, Cow::Owned(binding::changed(&ask.bound, &binding::to(session, question))?))
         }
         (true, true, false) => {
             (Code::StaleFileBaseline, "what this call would do is no longer what was shown when it was approved".into())
@@ -388,7 +388,7 @@ pub(crate) async fn changed_meanwhile(session: &SessionShared, authorized: &Auth
         (false, None) => return None,
         (false, Some(_)) => {
             let now = look(prepared).await.ok()?;
-            bound::changed(&bound::of(session, around), &bound::of(session, &now))?
+            binding::changed(&binding::of(session, around), &binding::of(session, &now))?
         }
     };
     let permission = authorized.permission.clone();

@@ -85,8 +85,8 @@ pub(crate) async fn schedule(
         Ok(planned) => planned,
         Err(stop) => {
             let refused = match stop {
-                Stop::Refused(refusal) => refuse_and_void(session, intent, refusal, &mut facts),
-                Stop::Broken(panic) => broken(session, visible, &*panic, &mut facts),
+                NotStarted::Refused(refusal) => refuse_and_void(session, intent, refusal, &mut facts),
+                NotStarted::Broken(panic) => broken(session, visible, &*panic, &mut facts),
             };
             return Ok((facts, Step::Refused(refused)));
         }
@@ -111,13 +111,13 @@ pub(crate) async fn schedule(
 }
 
 /// Why an authorized call does not start.
-enum Stop {
+enum NotStarted {
     Refused(Refusal),
     /// The tool's own code panicked.
     Broken(Box<dyn Any + Send>),
 }
 
-impl From<Refusal> for Stop {
+impl From<Refusal> for NotStarted {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
@@ -140,7 +140,7 @@ async fn plan(
     authorized: &Authorized,
     inert: bool,
     cancel: &CancellationToken,
-) -> Result<PlannedCall, Stop> {
+) -> Result<PlannedCall, NotStarted> {
     let visible = &authorized.validated.visible;
     // A safe call changes nothing that another could see, whatever it costs: it stands in no line.
     let beside = inert || seam::semantics(visible.tool()).concurrency == Concurrency::Safe;
@@ -154,7 +154,7 @@ async fn plan(
     }
     let tool = visible.tool().clone();
     let semantics = seam::semantics(&tool);
-    let (timeout, warnings) = guarded(|| timeout(&tool, authorized)).map_err(Stop::Broken)?;
+    let (timeout, warnings) = guarded(|| timeout(&tool, authorized)).map_err(NotStarted::Broken)?;
     if !inert && let Err(full) = session.room_to_start().await {
         return Err(no_room(&full).into());
     }

@@ -204,7 +204,7 @@ impl Session {
         Ok(disposition)
     }
 
-    /// The client's result, through the phases to `normalize`.
+    /// A client's result, through every phase again. `execute` alone is left out: the result stands in its place.
     async fn come_back(
         &self,
         intent: &fold::Intent,
@@ -314,7 +314,9 @@ impl Session {
         Ok(open.len())
     }
 
-    /// The third door: an execution that ended, whose settlement did not. Enters at `normalize`.
+    /// The third door: an execution whose end is in the log and whose observation is not. Its output was in the memory of
+    /// the process that died, so no phase runs: the recorded facts become the observation, with the code
+    /// `retention_failed`.
     ///
     /// # Errors
     /// If the log refused a write.
@@ -434,7 +436,7 @@ impl GateInner {
             return;
         }
         let worker = WorkerId::make(&*self.ids, self.clock.now());
-        let owner = HostLiveness::new().this_process(worker, "portcullis recovery");
+        let owner = HostLiveness::new().this_process(worker, "portcullis recovery").brief();
         let gate = Gate { inner: Arc::clone(self) };
         let recovered = async {
             if let Opened::Ready(held) = gate.open(session, owner, "recovery").await? {

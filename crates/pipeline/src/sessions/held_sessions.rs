@@ -1,4 +1,4 @@
-//! The sessions that this process holds.
+//! Which sessions this process holds, and what they know of files.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,16 +8,17 @@ use portcullis_event::fold::Baseline;
 
 use crate::sessions::session::SessionShared;
 
-/// Reads of files by session, for tools that must know what was delivered (tool-contract §19).
+/// The register of the sessions that this process holds. Tools ask it for the baseline of a file: what was delivered of it
+/// to a session (tool-contract §19).
 #[derive(Clone, Default)]
-pub struct BaselineBook {
+pub struct HeldSessions {
     sessions: Arc<Mutex<HashMap<SessionId, Weak<SessionShared>>>>,
 }
 
-impl BaselineBook {
+impl HeldSessions {
     /// What a session was shown of a file.
     #[must_use]
-    pub fn get(&self, session: SessionId, path: &str) -> Option<Baseline> {
+    pub fn baseline(&self, session: SessionId, path: &str) -> Option<Baseline> {
         let shared = self.held(session)?;
         // By the name it was written under (L69).
         let path = shared.gate.redactor.redact_text(path);

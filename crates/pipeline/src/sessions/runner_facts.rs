@@ -1,9 +1,9 @@
 //! What whoever runs a session writes beside its calls: facts of its own, and what they carry.
 
 use portcullis_base::{ArtifactId, ArtifactKind, EventId, TurnId, WakeId};
-use portcullis_event::facts::Carried;
+use portcullis_event::facts::{Carried, SessionUpdated};
 use portcullis_event::{EventBody, Stamp, State};
-use portcullis_store::StoreError;
+use portcullis_store::{Blob, StoreError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +58,18 @@ impl Session {
         let id = draft.id;
         facts.events.push(draft);
         id
+    }
+
+    /// Records that the session runs as another setup from here on, in an append of its own.
+    ///
+    /// # Errors
+    /// If the log refused it.
+    pub async fn adopt_setup(&self, setup: Blob) -> Result<(), Halt> {
+        let mut facts = Append::new();
+        let changed = SessionUpdated { config_hash: Some(setup.sha256), ..SessionUpdated::default() };
+        self.note(&mut facts, None, &changed);
+        facts.blobs.push(setup);
+        self.commit(facts).await
     }
 
     /// What a fact is to carry: in itself if it is small, else as an artifact that rides in the same append.

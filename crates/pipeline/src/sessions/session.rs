@@ -74,7 +74,7 @@ impl SessionShared {
         lease: Lease,
         agent: String,
     ) -> Result<Self, StoreError> {
-        let (state, snapshot_seq) = match gate.known.take(key) {
+        let (state, snapshot_seq) = match gate.fold_cache.take(key) {
             Some(FoldedSession { state, snapshot_seq }) => (caught_up(&*gate.store, key, state).await?, snapshot_seq),
             None => load_state(&*gate.store, key).await?,
         };
@@ -135,7 +135,7 @@ impl SessionShared {
     /// Words of a tool or a model as they may be written: known secrets and keys masked (L69), and no longer than a
     /// line that is read at once. A name that a pattern matched is such a word: nobody typed it. Masked first, so that a cut cannot hide half a secret from the search.
     pub(crate) fn tidy(&self, text: &str, most: usize) -> String {
-        let masked = self.gate.seen.redact_text(text);
+        let masked = self.gate.output_redactor.redact_text(text);
         if masked.len() <= most {
             return masked.into_owned();
         }
@@ -303,7 +303,7 @@ impl Drop for SessionShared {
         // Who panicked in a fold step may have left half of it.
         if let Ok(state) = self.state.get_mut().map(std::mem::take) {
             self.gate
-                .known
+                .fold_cache
                 .keep(self.key, FoldedSession { state, snapshot_seq: self.snapshot_seq.load(Ordering::Relaxed) });
         }
     }

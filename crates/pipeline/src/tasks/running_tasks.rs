@@ -109,8 +109,9 @@ impl Session {
     /// Waits for the background tasks of this session; `cancel` ends them.
     pub async fn tasks_until(&self, cancel: &CancellationToken) {
         tokio::select! {
-            () = self.tasks_ended() => {}
+            biased;
             () = cancel.cancelled() => self.cancel_tasks().await,
+            () = self.tasks_ended() => {}
         }
     }
 }

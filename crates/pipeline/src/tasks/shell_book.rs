@@ -180,7 +180,7 @@ impl ShellBook {
     /// any more.
     #[must_use]
     pub fn masked(&self, text: &str) -> String {
-        self.gate.upgrade().map(|gate| gate.seen.redact_text(text).into_owned()).unwrap_or_default()
+        self.gate.upgrade().map(|gate| gate.output_redactor.redact_text(text).into_owned()).unwrap_or_default()
     }
 
     /// The time of the log.

@@ -115,7 +115,7 @@ impl ShellFactWriter<'_> {
             return;
         }
         self.shell.set_cwd(&cwd, self.session().gate.clock.now());
-        self.note(&SessionUpdated { shell_cwd: Some(cwd) });
+        self.note(&SessionUpdated::moved(cwd));
     }
 
     fn set(&mut self, name: &str, value: &SecretText) {

@@ -1,4 +1,4 @@
-//! The runtime's side of one invocation's context: its streams, its words, its line to the gate, and its way into the
+//! The runtime's side of one invocation's context: its streams, its words, its channel to the gate, and its way into the
 //! background.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ pub(crate) struct InvocationHost {
     pub(crate) streams: Arc<Streams>,
     pub(crate) words: Arc<Words>,
     pub(crate) way_out: WayOut,
-    pub(crate) line: InquirySender,
+    pub(crate) inquiries: InquirySender,
     pub(crate) ids: Arc<dyn IdGen>,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -124,6 +124,6 @@ impl Host for InvocationHost {
     }
 
     fn gate(&self, request: AccessRequest) -> BoxFuture<'_, Result<(), GateStop>> {
-        self.line.ask(request).boxed()
+        self.inquiries.ask(request).boxed()
     }
 }

@@ -31,6 +31,7 @@ async fn family() -> (World, SessionId) {
             name: None,
             tags: Vec::new(),
             config_hash: portcullis_base::Digest::of(b""),
+            has_setup: false,
             workspace: None,
             custom_tools: Vec::new(),
         };
@@ -155,6 +156,7 @@ async fn l38_a_root_that_is_not_there_any_more_holds_nobody_up() {
         name: None,
         tags: Vec::new(),
         config_hash: portcullis_base::Digest::of(b""),
+        has_setup: false,
         workspace: None,
         custom_tools: Vec::new(),
     };

@@ -326,6 +326,7 @@ async fn a_session_sees_the_shell_of_its_like_and_of_no_other() {
         name: None,
         tags: Vec::new(),
         config_hash: portcullis_base::Digest::of(b""),
+        has_setup: false,
         workspace: Some("/another".to_owned()),
         custom_tools: Vec::new(),
     };

@@ -11,6 +11,7 @@ mod fed;
 mod files;
 mod gate;
 mod laws;
+mod looking;
 mod neighbours;
 mod oracle;
 mod spellings;

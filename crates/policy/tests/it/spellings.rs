@@ -97,6 +97,71 @@ proptest! {
     }
 }
 
+/// A denied option, and the options of the program that a reader of options tells it from.
+fn options() -> impl Strategy<Value = (&'static [&'static str], &'static str, &'static str)> {
+    proptest::sample::select(vec![
+        (&["rm", "-rf"][..], "rRfdiIv", "recursive force dir verbose interactive one-file-system preserve-root help"),
+        (
+            &["sed", "-i"],
+            "nEsuzi::",
+            "in-place:: quiet silent regexp-extended separate null-data unbuffered posix help",
+        ),
+        (&["chmod", "-R"], "Rcfv", "recursive changes quiet silent verbose preserve-root reference: help"),
+        (&["cp", "-r"], "rRfaiv", "recursive archive force interactive verbose attributes-only reflink:: parents help"),
+        (&["git", "reset", "--hard"], "qN", "hard soft mixed merge keep quiet patch help"),
+        (&["git", "commit", "--no-verify"], "nam:", "no-verify no-edit all amend message: signoff help"),
+    ])
+}
+
+/// The options that `getopt_long` reads in some words, each by its whole name; none if it does not take them.
+fn read_by_getopt(letters: &str, long: &str, words: &[String]) -> Option<Vec<String>> {
+    let mut getopt = std::process::Command::new("getopt");
+    let read = getopt.args(["-q", "-o", letters, "-l", &long.replace(' ', ","), "--"]).args(words).output().ok()?;
+    let text = String::from_utf8(read.stdout).ok().filter(|_| read.status.success())?;
+    let quoted = text.split_whitespace().take_while(|word| *word != "--");
+    Some(quoted.filter(|word| word.starts_with('-')).map(str::to_owned).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The reader of options of the C library is the judge: what it takes for the denied options is denied or asked about.
+    #[test]
+    fn l32_every_way_to_write_an_option_that_getopt_reads_is_seen(
+        (denied, letters, long) in options(), picks in proptest::collection::vec((any::<prop::sample::Index>(), 1_usize..14), 1..4),
+        bundles in proptest::collection::vec("[rRfinav]{1,3}", 0..3),
+    ) {
+        let names: Vec<&str> = long.split(' ').map(|name| name.trim_end_matches(':')).collect();
+        let begun = picks.iter().map(|(name, end)| {
+            let name = name.get(&names);
+            format!("--{}", &name[..(*end).min(name.len())])
+        });
+        let words: Vec<String> = begun.chain(bundles.iter().map(|letters| format!("-{letters}"))).collect();
+        let Some(read) = read_by_getopt(letters, long, &words) else { return Ok(()) };
+        let has = |all: &[&str]| read.iter().any(|option| all.contains(&option.as_str()));
+        let means = match denied[0] {
+            "rm" => has(&["-r", "-R", "--recursive"]) && has(&["-f", "--force"]),
+            "sed" => has(&["-i", "--in-place"]),
+            "chmod" => has(&["-R", "--recursive"]),
+            "cp" => has(&["-r", "-R", "--recursive"]),
+            _ if denied[1] == "reset" => has(&["--hard"]),
+            _ => has(&["-n", "--no-verify"]),
+        };
+        let verbs = denied.iter().filter(|word| !word.starts_with('-')).copied().collect::<Vec<_>>().join(" ");
+        let line = format!("{verbs} {} x", words.join(" "));
+        let decision = decide(&policy(&[denied]), &line);
+        let seen = match &decision {
+            Decision::Deny(_) => true,
+            Decision::Ask(ask) => ask.only_a_person,
+            Decision::Allow(_) => false,
+        };
+        prop_assert!(seen || !means, "{}: {:?}: {:?}", line, read, decision);
+        // The control: where nothing of it is written, nothing is seen.
+        let plain = decide(&policy(&[denied]), &format!("{verbs} x"));
+        prop_assert!(matches!(plain, Decision::Allow(_)), "{:?}", plain);
+    }
+}
+
 /// What people deny.
 fn typical() -> Policy {
     policy(&[&["git", "push"], &["rm"], &["npm", "publish"], &["docker"]])

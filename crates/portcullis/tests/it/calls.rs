@@ -276,6 +276,7 @@ async fn l38_an_answer_to_the_copy_at_the_root_answers_the_ask_of_the_child() {
             name: None,
             tags: Vec::new(),
             config_hash: portcullis_base::Digest::of(b""),
+            has_setup: false,
             workspace: None,
             custom_tools: Vec::new(),
         };

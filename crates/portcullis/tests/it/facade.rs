@@ -50,7 +50,7 @@ fn l04_every_schema_of_our_own_tools_can_be_compiled() {
     let folder = tempfile::tempdir().expect("a folder");
     for profile in [portcullis::Profile::Code, portcullis::Profile::Managed] {
         let runtime = Runtime::builder().workspace(folder.path()).profile(profile).build().expect("a runtime");
-        let sound = runtime.gate().sound_tools(portcullis::SessionId::from_u128(1)).expect("schemas");
+        let sound = runtime.gate().check_tool_schemas(portcullis::SessionId::from_u128(1)).expect("schemas");
         assert!(sound > 10, "{sound} tools");
     }
 }

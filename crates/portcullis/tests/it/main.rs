@@ -6,6 +6,7 @@ mod custom;
 mod facade;
 mod grants;
 mod secrets;
+mod setups;
 mod spans;
 mod tasks;
 mod wake;

@@ -16,7 +16,7 @@ pub enum Program {
 
 /// Variables that make a shell read a file, change what it is, or print by itself when it starts. They are given to it
 /// only when it stands.
-const START_UP: [&str; 13] = [
+const START_UP: [&str; 15] = [
     "ENV",
     "BASH_ENV",
     "POSIXLY_CORRECT",
@@ -30,9 +30,11 @@ const START_UP: [&str; 13] = [
     "IGNOREEOF",
     "IFS",
     "GLOBIGNORE",
+    "MAIL",
+    "MAILPATH",
 ];
 /// Variables that a shell does not let anybody set.
-const READ_ONLY: [&str; 2] = ["SHELLOPTS", "BASHOPTS"];
+const READ_ONLY: [&str; 3] = ["SHELLOPTS", "BASHOPTS", "MAILCHECK"];
 
 impl Program {
     /// In this order.
@@ -71,11 +73,13 @@ impl Program {
         }
     }
 
-    /// The first command: no prompts, no history, no mail, and then what was held back.
+    /// The first command: no prompts, no history, no mail, and then what was held back. A shell that looks for mail before a
+    /// prompt expands the message of `MAILPATH` in itself, so how often it looks is settled for good: in bash a number below
+    /// zero means never, to others a long time is as good. Bash lets no line set, unset or shadow what is read-only.
     pub(super) fn settle(self, held_back: &[(OsString, OsString)]) -> Vec<u8> {
         let mut out = match self {
-            Self::Bash => b"set +H +o history +m; PS1= PS2= PS4='+ '; unset MAILCHECK".to_vec(),
-            Self::Sh => b"set +m; PS1= PS2= PS4='+ '; unset MAILCHECK".to_vec(),
+            Self::Bash => b"set +H +o history +m; PS1= PS2= PS4='+ '; readonly MAILCHECK=-1".to_vec(),
+            Self::Sh => b"set +m; PS1= PS2= PS4='+ '; readonly MAILCHECK=2147483647".to_vec(),
         };
         for (name, value) in held_back {
             out.extend([b"; export ", name.as_bytes(), b"=", &quoted(value.as_bytes())].concat());

@@ -23,9 +23,10 @@ const START: Duration = Duration::from_secs(20);
 /// How long a shell may take to tell its environment. It starts one small program, and tries again for half a minute where
 /// it may have no more processes.
 const TELLING: Duration = Duration::from_secs(60);
-/// From the interrupt to the end of the shell. Both and the pause of a kill stay below the grace that a stopped call has
-/// (3 s), so that its end is still told.
-const AFTER_INTERRUPT: Duration = Duration::from_millis(1_000);
+/// From each of the two interrupts to the next step. With [`AFTER_TERM`] and the pause of a kill they stay below the grace
+/// that a stopped call has (3 s), so that its end is still told.
+const AFTER_INTERRUPT: Duration = Duration::from_millis(750);
+/// From SIGTERM to the end of the shell.
 const AFTER_TERM: Duration = Duration::from_millis(500);
 /// From SIGTERM to SIGKILL when a shell is closed (agent-runtime 10.4).
 const CLOSE_GRACE: Duration = Duration::from_millis(250);
@@ -283,8 +284,9 @@ impl Shell {
     /// that does not help, the shell stands still while its processes may tidy up, and then everything ends.
     fn interrupt(&self, stage: Stage) -> Stage {
         let _ = match stage {
-            Stage::Runs => self.running.signal(Signal::INT, Target::Tree),
-            Stage::Interrupted(_) => {
+            // A shell drops an interrupt that reaches it between two commands of its line, so it is sent twice.
+            Stage::Runs | Stage::Interrupted(_) => self.running.signal(Signal::INT, Target::Tree),
+            Stage::InterruptedAgain(_) => {
                 let _ = self.running.signal(Signal::STOP, Target::Main);
                 self.running.signal(Signal::TERM, Target::Others)
             }
@@ -295,7 +297,8 @@ impl Shell {
         };
         match stage {
             Stage::Runs => Stage::Interrupted(Instant::now() + AFTER_INTERRUPT),
-            Stage::Interrupted(_) => Stage::Terminated(Instant::now() + AFTER_TERM),
+            Stage::Interrupted(_) => Stage::InterruptedAgain(Instant::now() + AFTER_INTERRUPT),
+            Stage::InterruptedAgain(_) => Stage::Terminated(Instant::now() + AFTER_TERM),
             Stage::Terminated(_) | Stage::Killed => Stage::Killed,
         }
     }
@@ -348,6 +351,7 @@ enum ShellMessage {
 enum Stage {
     Runs,
     Interrupted(Instant),
+    InterruptedAgain(Instant),
     Terminated(Instant),
     Killed,
 }
@@ -357,7 +361,7 @@ impl Stage {
     fn deadline(self) -> Option<Instant> {
         match self {
             Self::Runs | Self::Killed => None,
-            Self::Interrupted(at) | Self::Terminated(at) => Some(at),
+            Self::Interrupted(at) | Self::InterruptedAgain(at) | Self::Terminated(at) => Some(at),
         }
     }
 }

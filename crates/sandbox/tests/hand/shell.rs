@@ -395,3 +395,55 @@ async fn h43_where_a_shell_is_cannot_be_said_by_a_variable() {
         }
     }
 }
+
+/// Ways to have a shell look for mail before its next prompt.
+const LOOKS_FOR_MAIL: [&str; 14] = [
+    "MAILCHECK=0",
+    "unset MAILCHECK; MAILCHECK=0",
+    "export MAILCHECK=0",
+    "declare +r MAILCHECK; MAILCHECK=0",
+    "declare -n r=MAILCHECK; r=0",
+    "read MAILCHECK <<< 0",
+    "printf -v MAILCHECK 0",
+    "((MAILCHECK=0))",
+    "for MAILCHECK in 0; do :; done",
+    "f() { local MAILCHECK=0; true; }; f",
+    "set -o posix; MAILCHECK=0",
+    "typeset -i MAILCHECK=0",
+    "MAILCHECK=0 true",
+    "MAILCHECK+=0",
+];
+
+#[tokio::test]
+async fn h43_no_line_has_its_shell_look_for_mail_and_expand_the_message() {
+    let world = world();
+    let file = std::env::temp_dir().join(format!("portcullis-mail-{}", std::process::id()));
+    let grows = |file: &str| format!("echo more >> {file}; touch -d '+1 hour' {file}");
+    let sets = |file: &str| format!("echo x > {file}; MAILPATH='{file}?${{SEEN=yes}}'");
+    // The control: a bash in which nothing was settled expands it.
+    let place = file.display().to_string();
+    let lines =
+        [sets(&place), "MAILCHECK=0".to_owned(), grows(&place), String::new(), "echo seen ${SEEN-no}".to_owned()];
+    let script = std::env::temp_dir().join(format!("portcullis-mail-{}.in", std::process::id()));
+    std::fs::write(&script, lines.join("\n") + "\n").expect("written");
+    let plain = std::process::Command::new("/bin/bash")
+        .args(["--noprofile", "--norc", "--noediting", "-i"])
+        .stdin(std::fs::File::open(&script).expect("opened"))
+        .output();
+    let plain = String::from_utf8_lossy(&plain.expect("bash runs").stdout).into_owned();
+    for left in [&file, &script] {
+        std::fs::remove_file(left).expect("removed");
+    }
+    assert!(plain.contains("seen yes"), "the control did nothing: {plain}");
+
+    for way in LOOKS_FOR_MAIL {
+        for env in [&[][..], &[("MAILCHECK", "0"), ("MAILPATH", "/tmp/m?${SEEN=yes}"), ("MAIL", "/tmp/m")]] {
+            let mut shell = open_with(&world, Program::Bash, env).await;
+            let _ = try_run(&mut shell, &sets("/tmp/m")).await;
+            let _ = try_run(&mut shell, way).await;
+            let _ = try_run(&mut shell, &grows("/tmp/m")).await;
+            let _ = run(&mut shell, "true").await;
+            assert_eq!(run(&mut shell, "echo seen ${SEEN-no}").await.1, "seen no\n", "{way} {env:?}");
+        }
+    }
+}

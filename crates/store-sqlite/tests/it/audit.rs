@@ -451,3 +451,21 @@ async fn l74_a_sound_store_is_proved_with_the_key_and_consistent_without() {
     assert!(later.holds(), "{:?}", later.faults);
     assert_eq!(later.ledger_head.map(|(seq, _)| seq), Some(scene.saved.0 + 1));
 }
+
+/// Whoever may write the database may write what lists show; the log says otherwise (S15).
+#[tokio::test(flavor = "multi_thread")]
+async fn s15_changed_facts_of_a_session_are_found() {
+    for change in [
+        "UPDATE session_facts SET summary = 'all went well' WHERE session = ?1",
+        "UPDATE session_facts SET status = 'terminated' WHERE session = ?1",
+        "UPDATE session_facts SET tool_calls = 0 WHERE session = ?1",
+        "DELETE FROM session_facts WHERE session = ?1",
+        "INSERT INTO unknown_outcomes VALUES ((SELECT tenant FROM sessions WHERE session = ?1), ?1, ?1, ?1, 0, 1)",
+    ] {
+        let scene = Scene::new().await;
+        scene.raw.execute(change, params![id(scene.key.session.as_u128())]).expect("someone changes it");
+        let faults = scene.audit(true, false).await.faults;
+        let is_row = |fault: &LogFault| matches!(fault, LogFault::Row { session, .. } if *session == scene.key.session);
+        assert!(faults.len() == 1 && faults.iter().all(is_row), "{change}: {faults:?}");
+    }
+}

@@ -8,7 +8,8 @@ use std::time::Duration;
 use portcullis_base::{AskId, LocationId, QueuedWakeId};
 use portcullis_event::facts::{Priority, Reply};
 use portcullis_store::{
-    AskFilter, Commit, Fairness, Lease, Liveness, LockKey, RecordWrite, SessionKey, Snapshot, Store, deliver_outbox,
+    AskFilter, AskQuery, Commit, Fairness, Lease, Liveness, LockKey, RecordWrite, SessionKey, SessionQuery, Snapshot,
+    Store, deliver_outbox,
 };
 use portcullis_store_testkit::World;
 use portcullis_store_testkit::conformance::whole;
@@ -184,6 +185,8 @@ impl Side {
             format!("{:?}", store.asks(tenant, AskFilter::default()).await),
             format!("{:?}", store.asks(tenant, AskFilter { session: None, pending: true }).await),
             format!("{:?}", store.records(tenant, "rule").await),
+            format!("{:?}", store.find_sessions(tenant, &SessionQuery::default(), 100, None).await),
+            format!("{:?}", store.find_asks(tenant, &AskQuery::default(), 100, None).await),
             format!("{:?}", store.outbox(1_000).await),
         ];
         for session in store.logs(tenant).await.expect("logs") {

@@ -8,6 +8,7 @@ mod common;
 mod conformance;
 mod differential;
 mod durability;
+mod older;
 mod power_loss;
 mod search;
 mod size;

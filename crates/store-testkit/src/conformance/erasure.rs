@@ -21,6 +21,13 @@ fn erasure(world: &World, key: SessionKey, lease: &Lease, to_seq: u64) -> Commit
     commit
 }
 
+/// Erases a free session.
+pub(super) async fn erase_session(world: &World, store: &dyn Store, key: SessionKey) {
+    let lease = world.claim(store, key, 9).await.expect("a lease");
+    let last = head(store, key).await.last_seq;
+    store.erase(erasure(world, key, &lease, last)).await.expect("erased");
+}
+
 /// A session with text, a variable, an ask that waits, a snapshot and two small artifacts, the second one not only its own.
 async fn full_session(world: &World, store: &dyn Store, ids: [u128; 2]) -> (SessionKey, Lease) {
     let key = world.session(store).await.expect("a session");

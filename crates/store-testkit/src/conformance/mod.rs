@@ -7,8 +7,11 @@ mod erasure;
 mod extras;
 mod import;
 mod leases;
+mod lists;
 mod locks;
 mod log;
+mod notices;
+mod outbox;
 mod rows;
 mod search;
 mod storm;
@@ -28,8 +31,11 @@ pub use erasure::*;
 pub use extras::*;
 pub use import::*;
 pub use leases::*;
+pub use lists::*;
 pub use locks::*;
 pub use log::*;
+pub use notices::*;
+pub use outbox::*;
 pub use rows::*;
 pub use search::*;
 pub use storm::*;
@@ -96,6 +102,7 @@ macro_rules! conformance {
             s14_no_call_reaches_another_tenant
             s15_rows_equal_the_fold
             s15_a_settled_intent_keeps_no_sealed_value
+            reads_list_what_a_commit_looks_up
             s15_the_end_of_a_task_leaves_its_intent_settled
             s16_a_snapshot_is_kept_by_code_version
             s17_an_idempotent_request_takes_effect_once
@@ -110,6 +117,12 @@ macro_rules! conformance {
             an_oversized_append_is_refused
             an_entry_that_its_log_refuses_holds_up_no_other_log
             the_outbox_is_delivered_exactly_once
+            the_outbox_creates_and_seeds_a_session_once
+            f02_a_crash_between_delivery_and_removal_delivers_once
+            each_delivered_event_takes_effect_once_by_its_own_key
+            deliveries_to_one_log_share_an_append
+            an_entry_that_cannot_be_delivered_is_not_taken
+            a_webhook_is_claimed_by_one_sender_when_it_is_due
             the_ledger_names_sessions_and_checkpoints
             a_lock_excludes_its_ancestors_and_descendants
             a_lock_is_freed_only_by_its_session
@@ -122,7 +135,17 @@ macro_rules! conformance {
             records_ride_with_a_commit_or_not_at_all
             artifacts_are_counted_once_by_content
             changes_move_after_a_commit
+            only_the_readers_of_a_session_wake_for_it
+            a_listener_hears_of_its_topic_only
             lists_are_newest_first_without_reserved_logs
+            sessions_are_listed_by_every_condition
+            a_list_is_not_disturbed_by_what_is_written_meanwhile
+            asks_are_listed_by_every_condition
+            unknown_outcomes_are_listed_until_they_are_resolved
+            records_are_listed_by_their_declared_fields
+            s14_a_cursor_of_another_list_is_refused
+            s14_no_list_holds_anything_of_another_tenant
+            an_erased_session_is_in_no_list
             f15_an_imported_log_has_equal_digests_and_rows
             an_import_is_whole_and_true_or_nothing
             an_import_replaces_no_row_of_another_session

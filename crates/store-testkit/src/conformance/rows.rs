@@ -1,11 +1,19 @@
 //! Projections equal the fold of the log (S15).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use portcullis_base::{AskId, IntentId, InvocationId, QueuedWakeId};
-use portcullis_event::facts::{AskClosed, Closing, Priority, Reply, StatusIdle, StatusRunning, StopReason};
-use portcullis_event::{AskState, IntentState, SessionStatus, State, head_change};
-use portcullis_store::{AskFilter, Head, Lease, SessionKey, Store, StoreError};
+use portcullis_base::{AskId, Digest, IntentId, InvocationId, LocationId, QueuedWakeId};
+use portcullis_event::facts::{
+    AskClosed, CallRecovered, Closing, InvocationResolved, Priority, Reply, Resolution, SpanResult, StatusIdle,
+    StatusRunning, StopReason,
+};
+use portcullis_event::{AskState, Event, IntentState, SessionFacts, SessionStatus, State, head_change};
+use portcullis_store::{
+    AskFilter, Commit, Head, Idempotency, Lease, LockKey, PAGE_MOST, Reads, RecordWrite, SessionKey, Store, StoreError,
+    UnknownQuery, reads,
+};
+use serde_json::json;
 
 use super::{Make, assert_sound, head, setup, whole};
 use crate::World;
@@ -55,6 +63,7 @@ struct Play<'a> {
     /// With the intent each is about; a settled intent takes its asks along, as in any real history.
     asks: Vec<(AskId, IntentId)>,
     wakes: Vec<QueuedWakeId>,
+    unknown: Vec<InvocationId>,
 }
 
 impl<'a> Play<'a> {
@@ -67,7 +76,7 @@ impl<'a> Play<'a> {
             last_seq: 0,
             before: portcullis_store::PreviousLease::GivenBack,
         };
-        Self { world, store, key, lease, intents: Vec::new(), asks: Vec::new(), wakes: Vec::new() }
+        Self { world, store, key, lease, intents: Vec::new(), asks: Vec::new(), wakes: Vec::new(), unknown: Vec::new() }
     }
 
     async fn step(&mut self, (what, which): Step) {
@@ -76,7 +85,7 @@ impl<'a> Play<'a> {
         let intent = (!self.intents.is_empty()).then(|| which % self.intents.len());
         let ask = (!self.asks.is_empty()).then(|| self.asks[which % self.asks.len()].0);
         let mut events = Vec::new();
-        match (what % 15, intent, ask) {
+        match (what % 19, intent, ask) {
             (0, _, _) => events.extend(world.inert_call("text")),
             (1, _, _) => {
                 let parked = world.parked();
@@ -130,6 +139,23 @@ impl<'a> Play<'a> {
             (13, _, _) if !self.wakes.is_empty() => {
                 events.push(world.cancelled(self.wakes[which % self.wakes.len()]));
             }
+            (14, _, _) => {
+                let result = [SpanResult::Success, SpanResult::Error, SpanResult::Blocked][which % 3];
+                events.extend(world.wake_span(result, &format!("summary {which}")));
+            }
+            (15, _, _) => events.extend(world.model_request(which as u64)),
+            (16, Some(at), _) => {
+                if let (intent_id, Some(invocation_id)) = self.intents[at] {
+                    let decision = "outcome_unknown".to_owned();
+                    events.push(world.draft(&CallRecovered { invocation_id, intent_id, decision }));
+                    self.unknown.push(invocation_id);
+                }
+            }
+            (17, _, _) if !self.unknown.is_empty() => {
+                let invocation_id = self.unknown[which % self.unknown.len()];
+                let (resolution, by) = (Resolution::DidNotHappen, "user:test".to_owned());
+                events.push(world.draft(&InvocationResolved { invocation_id, resolution, by, note: None }));
+            }
             _ => {
                 let (intent, proposed) = world.intent();
                 self.intents.push((intent, None));
@@ -146,6 +172,52 @@ impl<'a> Play<'a> {
             Err(error) => panic!("step {what}/{which}: {error}"),
         }
     }
+}
+
+/// What a commit looks up is known from the commit alone. The in-memory backend checks of every commit of every test that
+/// its plan asks for nothing else.
+pub async fn reads_list_what_a_commit_looks_up(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    let listed = async |commit: Commit| {
+        let listed = reads(&commit);
+        store.commit(commit).await.expect("an append");
+        Reads { first_event: None, ..listed }
+    };
+    let inert = listed(world.work(key, &lease, world.inert_call("text"))).await;
+    assert_eq!(inert, Reads::default(), "a call that begins and ends here asks for nothing");
+    let parked = world.parked();
+    assert_eq!(listed(world.work(key, &lease, parked.events)).await, Reads::default());
+    let replied = listed(world.client(key, world.replied(parked.ask, Reply::AllowOnce))).await;
+    assert_eq!(replied, Reads { asks: [parked.ask].into(), ..Reads::default() });
+    let started = listed(world.work(key, &lease, vec![world.started(parked.intent).1])).await;
+    assert_eq!(started, Reads { intents: [parked.intent].into(), ..Reads::default() });
+    let (wake, queued) = world.wake(Duration::from_secs(60), Priority::Low, None);
+    let wakes = Reads { wakes: [wake].into(), pending_wakes: true, ..Reads::default() };
+    assert_eq!(listed(world.client(key, queued)).await, wakes);
+    assert_eq!(listed(world.client(key, world.cancelled(wake))).await, wakes);
+
+    let location = LocationId::from_u128(1);
+    let mut commit = world.input(key, "more");
+    commit.take = vec![LockKey { location, key: "fs:/a".to_owned() }];
+    let id = "a".to_owned();
+    commit.records = vec![RecordWrite { kind: "rule".to_owned(), id, expected: None, body: Some(json!(1)) }];
+    let (route, once) = ("r".to_owned(), "k".to_owned());
+    let body_hash = Digest::of(b"b");
+    commit.idempotency = Some(Idempotency { route, key: once, body_hash, response: json!("done") });
+    let expected = Reads {
+        idempotency: Some(("r".to_owned(), "k".to_owned())),
+        locations: [location].into(),
+        records: [("rule".to_owned(), "a".to_owned())].into(),
+        ..Reads::default()
+    };
+    assert_eq!(listed(commit).await, expected);
+    let delivered = Commit::outbox(key, "key".to_owned(), world.append(), vec![world.queued("x")]);
+    let first = delivered.events.first().map(|draft| draft.id);
+    assert_eq!(reads(&delivered).first_event, first);
+    assert_eq!(listed(delivered).await, Reads { deliveries: vec!["key".to_owned()], ..Reads::default() });
 }
 
 /// Panics unless every row of a session is what its log says (S15): tests of any kind may end with it.
@@ -202,6 +274,24 @@ pub async fn compare(store: &dyn Store, key: SessionKey) {
     assert_eq!(head, reckoned, "the due time follows from work and wakes");
     let status: SessionStatus = state.session.status;
     assert_eq!(head.status, status);
+    compare_facts(store, key, &events, &state).await;
+}
+
+/// The facts of the session, and its calls of unknown outcome.
+async fn compare_facts(store: &dyn Store, key: SessionKey, events: &[Event], state: &State) {
+    let listing = store.session(key).await.expect("a look").expect("the session is listed");
+    let facts = listing.facts;
+    assert_eq!(Some(&facts), SessionFacts::fold(events).as_ref(), "the facts are those of the log");
+    let progress = &state.progress;
+    assert_eq!((facts.status, &facts.stop_reason), (state.session.status, &progress.last_stop));
+    assert_eq!((facts.agent_id, &facts.last_summary), (state.session.agent_id, &progress.last_summary));
+    assert_eq!(facts.usage, progress.usage, "what it used");
+    assert_eq!(facts.setup, listing.row.config_hash);
+    assert_eq!(Some(facts.last_activity_at), events.last().map(|event| event.at));
+    let query = UnknownQuery { session: Some(key.session), invocation: None };
+    let unknown = store.unknown_outcomes(key.tenant, &query, PAGE_MOST, None).await.expect("a list").items;
+    let stored: BTreeSet<InvocationId> = unknown.iter().map(|call| call.outcome.invocation_id).collect();
+    assert_eq!(stored, progress.unknown.iter().copied().collect(), "calls of unknown outcome");
 }
 
 pub async fn s07_an_intent_starts_once_and_is_observed_once(make: Make) {

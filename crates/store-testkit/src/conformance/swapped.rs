@@ -12,8 +12,9 @@ use portcullis_base::{
 use portcullis_event::facts::{Priority, Reply, SessionErased};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
 use portcullis_store::{
-    ArtifactRow, AskFilter, Blob, Claim, Commit, Idempotency, Import, Lease, Liveness, LockKey, OutboxEntry,
-    OutboxKind, Query, RecordWrite, Retain, SessionKey, Snapshot, Store, deliver_outbox,
+    ArtifactRow, AskFilter, AskQuery, Blob, Claim, Commit, Idempotency, Import, Lease, Liveness, LockKey, OutboxEntry,
+    OutboxKind, Query, RecordQuery, RecordWrite, Retain, SessionKey, SessionQuery, Snapshot, Store, UnknownQuery,
+    deliver_outbox,
 };
 use serde_json::json;
 
@@ -379,6 +380,9 @@ impl Fuzz {
             format!("{:?}", store.sessions(tenant, 1_000).await),
             format!("{:?}", store.logs(tenant).await),
             format!("{:?}", store.asks(tenant, AskFilter::default()).await),
+            format!("{:?}", store.find_sessions(tenant, &SessionQuery::default(), 1_000, None).await),
+            format!("{:?}", store.find_asks(tenant, &AskQuery::default(), 1_000, None).await),
+            format!("{:?}", store.unknown_outcomes(tenant, &UnknownQuery::default(), 1_000, None).await),
             format!("{:?}", store.artifacts(tenant, None, 1_000).await),
             format!("{:?}", store.artifact_usage(tenant).await),
             format!("{:?} {:?}", store.records(tenant, "grant").await, store.records(tenant, "rule").await),
@@ -405,6 +409,24 @@ impl Fuzz {
     }
 }
 
+/// Every list, by names of either tenant.
+async fn listed(store: &dyn Store, tenant: TenantId, names: &UsedIds) -> String {
+    let session = Some(names.session);
+    let root = SessionQuery { root: session, ..SessionQuery::default() };
+    let parent = SessionQuery { parent: session, ..SessionQuery::default() };
+    let asked = AskQuery { session, ..AskQuery::default() };
+    let unknown = UnknownQuery { session, invocation: None };
+    let given_in = vec![("given_in".to_owned(), names.session.to_string())];
+    let records = RecordQuery { kind: "grant".to_owned(), fields: given_in };
+    let one = store.session(SessionKey { tenant, session: names.session }).await;
+    let of_tree = store.find_sessions(tenant, &root, 9, None).await;
+    let children = store.find_sessions(tenant, &parent, 9, None).await;
+    let asks = store.find_asks(tenant, &asked, 9, None).await;
+    let unknown = store.unknown_outcomes(tenant, &unknown, 9, None).await;
+    let records = store.find_records(tenant, &records, 9, None).await;
+    format!("{one:?}\n{of_tree:?}\n{children:?}\n{asks:?}\n{unknown:?}\n{records:?}")
+}
+
 /// Every way to read, by names of either tenant.
 async fn look(store: &dyn Store, tenant: TenantId, names: UsedIds) -> String {
     let key = SessionKey { tenant, session: names.session };
@@ -417,5 +439,6 @@ async fn look(store: &dyn Store, tenant: TenantId, names: UsedIds) -> String {
         format!("{:?} {:?}", store.artifact(tenant, names.artifact).await, store.blob(tenant, names.content.0).await);
     let sealed = format!("{:?} {:?}", store.sealed(key, names.intent).await, store.snapshot(key, 1).await);
     let record = store.record(tenant, "grant", &names.record.to_string()).await;
-    [log, rows, asks, wakes, kept, sealed, format!("{record:?}")].join("\n")
+    let lists = listed(store, tenant, &names).await;
+    [log, rows, asks, wakes, kept, sealed, format!("{record:?}"), lists].join("\n")
 }

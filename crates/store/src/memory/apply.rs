@@ -9,7 +9,8 @@ use portcullis_event::{IntentState, RowChange};
 use super::{LockRow, MemoryStore, StoredResponse, Tables};
 use crate::plan::{AskNow, Plan, PlannedCommit};
 use crate::{
-    AskRow, Commit, Committed, IntentRow, SessionKey, StoreError, WakeRow, Writer, conflicts, lingers, lingers_until,
+    AskRow, Commit, Committed, IntentRow, Reads, SessionKey, StoreError, WakeRow, Writer, conflicts, lingers,
+    lingers_until, reads,
 };
 
 impl Tables {
@@ -26,13 +27,16 @@ impl Tables {
                 return Ok(Some(again(Some(response.clone()))));
             }
         }
-        if let Writer::Outbox { key } = &commit.writer
-            && self.delivered.contains(&(commit.key, key.clone()))
-        {
+        // What was delivered before is left out by now.
+        if matches!(&commit.writer, Writer::Outbox { deliveries } if deliveries.is_empty()) {
             return Ok(Some(again(None)));
         }
         let known = commit.events.first().is_some_and(|draft| self.event_ids.contains(&(commit.key, draft.id)));
         Ok(known.then(|| again(None)))
+    }
+
+    pub(super) fn is_delivered(&self, to: SessionKey, key: &str) -> bool {
+        self.delivered.contains(&(to, key.to_owned()))
     }
 
     pub(super) fn check_locks(&self, commit: &Commit, now: Timestamp) -> Result<(), StoreError> {
@@ -60,6 +64,7 @@ impl Tables {
         for change in planned.rows {
             self.apply_row(key, change);
         }
+        self.apply_facts(key, &planned.facts);
         for lock in commit.free {
             let of = (key.tenant, lock);
             if self.locks.get(&of).is_some_and(|row| row.session == key.session) {
@@ -85,11 +90,13 @@ impl Tables {
             self.idempotency.insert((key.tenant, wanted.route, wanted.key), row);
             wanted.response
         });
-        if let Writer::Outbox { key: dedupe } = commit.writer {
-            self.delivered.insert((key, dedupe));
+        if let Writer::Outbox { deliveries } = commit.writer {
+            self.delivered.extend(deliveries.into_iter().map(|delivery| (key, delivery.key)));
         }
         self.checkpoints.entry(key).or_default().extend(planned.checkpoint);
-        self.outbox.extend(planned.outbox.into_iter().map(|entry| (entry.id, entry)));
+        for entry in planned.outbox {
+            self.put_outbox(entry);
+        }
         let last_seq = planned.head.last_seq;
         self.heads.put(key, planned.head);
         self.event_ids.extend(planned.events.iter().map(|event| (key, event.id)));
@@ -104,6 +111,9 @@ impl Tables {
         now: Timestamp,
         decide: fn(&Commit, Plan<'_>) -> Result<PlannedCommit, StoreError>,
     ) -> Result<PlannedCommit, StoreError> {
+        // What is not listed, a backend that fetches everything at once would not have at hand.
+        let listed = cfg!(debug_assertions).then(|| reads(commit));
+        let is_listed = |held: &dyn Fn(&Reads) -> bool| debug_assert!(listed.as_ref().is_none_or(held), "{listed:?}");
         decide(
             commit,
             Plan {
@@ -112,12 +122,22 @@ impl Tables {
                 key: store.key.as_ref(),
                 head: self.heads.get(&commit.key).cloned(),
                 ask: &|ask| {
+                    is_listed(&|reads| reads.asks.contains(&ask));
                     let row = self.asks.get(&(commit.key.tenant, ask))?;
                     Some(AskNow { session: row.session_id, state: row.state, expires_at: row.expires_at })
                 },
-                intent: &|intent| Some(self.intents.get(&commit.key)?.get(&intent)?.state),
-                wake: &|wake| Some(self.wakes.get(&commit.key)?.get(&wake)?.state),
-                wakes: &|| self.pending_wakes(commit.key).map(|row| row.wake.clone()).collect(),
+                intent: &|intent| {
+                    is_listed(&|reads| reads.intents.contains(&intent));
+                    Some(self.intents.get(&commit.key)?.get(&intent)?.state)
+                },
+                wake: &|wake| {
+                    is_listed(&|reads| reads.wakes.contains(&wake));
+                    Some(self.wakes.get(&commit.key)?.get(&wake)?.state)
+                },
+                wakes: &|| {
+                    is_listed(&|reads| reads.pending_wakes);
+                    self.pending_wakes(commit.key).map(|row| row.wake.clone()).collect()
+                },
             },
         )
     }

@@ -11,7 +11,7 @@ use portcullis_event::AskState;
 use super::{MemoryStore, Tables};
 use crate::{
     Claim, Due, Fairness, Head, Lease, LeaseOwner, Liveness, LivenessOracle, Queue, SessionKey, StoreError,
-    SweepResult, by_urgency, fair_share,
+    SweepResult, Topic, by_urgency, fair_share, given_back,
 };
 
 /// What was found out about holders; each is asked about once.
@@ -165,7 +165,7 @@ impl Queue for MemoryStore {
         }
         drop(tables);
         if swept != SweepResult::default() {
-            self.changes.send_modify(|n| *n += 1);
+            self.changes.note(&[Topic::Due]);
         }
         Ok(swept)
     }
@@ -183,7 +183,10 @@ impl Queue for MemoryStore {
         let mut tables = self.tables();
         let mut head = tables.held(key, fence)?;
         head.release(idle_at, self.clock.now());
+        let topics = given_back(key, &head);
         tables.heads.put(key, head);
+        drop(tables);
+        self.changes.note(&topics);
         Ok(())
     }
 
@@ -191,7 +194,10 @@ impl Queue for MemoryStore {
         let mut tables = self.tables();
         let mut head = tables.held(key, fence)?;
         head.defer(until);
+        let topics = given_back(key, &head);
         tables.heads.put(key, head);
+        drop(tables);
+        self.changes.note(&topics);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use portcullis_base::{TenantId, Timestamp};
 
 use super::{MemoryStore, Tables};
-use crate::{Record, RecordWrite, Records, StoreError};
+use crate::{Cursor, Page, Record, RecordQuery, RecordWrite, Records, StoreError};
 
 impl Tables {
     pub(super) fn check_records(&self, tenant: TenantId, writes: &[RecordWrite]) -> Result<(), StoreError> {
@@ -49,6 +49,16 @@ impl Records for MemoryStore {
         let tables = self.tables();
         let rows = tables.records.iter().filter(|((t, k, _), _)| *t == tenant && k == kind);
         Ok(rows.map(|(_, row)| row.clone()).collect())
+    }
+
+    async fn find_records(
+        &self,
+        tenant: TenantId,
+        query: &RecordQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<Record>, StoreError> {
+        self.tables().find_records(tenant, query, limit, cursor)
     }
 
     async fn put_record(&self, tenant: TenantId, write: RecordWrite) -> Result<u64, StoreError> {

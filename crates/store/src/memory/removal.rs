@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use portcullis_base::{Digest, TenantId, Timestamp};
-use portcullis_event::{Body, DecodedBody};
+use portcullis_event::DecodedBody;
 
 use super::Tables;
 use crate::{ArtifactRow, Retain, SessionKey, StoreError, Tombstone, VARIABLE, variable_ids, was_erased};
@@ -24,6 +24,8 @@ impl Tables {
             event.typed = DecodedBody::default();
         }
         self.sessions.remove(&key);
+        self.facts.remove(&key);
+        self.unknown.retain(|(of, _), _| *of != key);
         self.intents.remove(&key);
         self.wakes.remove(&key);
         self.snapshots.remove(&key);
@@ -39,14 +41,14 @@ impl Tables {
         self.artifacts.retain(|(tenant, _), row| !mine(*tenant, row));
         let others = self.artifacts.iter().filter(|((tenant, _), _)| *tenant == key.tenant);
         let mut named: HashSet<Digest> = others.map(|(_, row)| row.artifact.sha256).collect();
-        named.extend(self.menus(key.tenant));
+        named.extend(self.plain_contents(key.tenant));
         for sha256 in contents.difference(&named) {
             self.blobs.remove(&(key.tenant, *sha256));
         }
     }
 
     pub(super) fn retain(&mut self, tenant: TenantId, change: Retain, now: Timestamp) -> Vec<ArtifactRow> {
-        let menus = self.menus(tenant);
+        let kept = self.plain_contents(tenant);
         let mut changed = Vec::new();
         match change {
             Retain::Pin { artifact, pinned } => {
@@ -74,7 +76,7 @@ impl Tables {
                         .map(|(_, row)| row)
                         .collect();
                     let all = rows.iter().all(|row| row.tombstone.is_some_and(|stone| stone.at < before));
-                    if rows.is_empty() || !all || menus.contains(&sha256) {
+                    if rows.is_empty() || !all || kept.contains(&sha256) {
                         continue;
                     }
                     for row in &mut rows {
@@ -89,11 +91,9 @@ impl Tables {
         changed
     }
 
-    /// Contents that menus are made of.
-    fn menus(&self, tenant: TenantId) -> HashSet<Digest> {
+    /// Contents that are no artifacts: menus and setups.
+    fn plain_contents(&self, tenant: TenantId) -> HashSet<Digest> {
         let events = self.events.iter().filter(|(key, _)| key.tenant == tenant).flat_map(|(_, events)| events);
-        events
-            .filter_map(|event| if let Body::MenuFrozen(menu) = event.body() { Some(menu.hash) } else { None })
-            .collect()
+        events.flat_map(|event| event.body_ref().names().contents).collect()
     }
 }

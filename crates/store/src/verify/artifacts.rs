@@ -1,5 +1,5 @@
 //! Every artifact that an event names has its row, every row is as its event says, and its bytes have the hash of both. Where
-//! a row says that a policy took the bytes, the operator log says so too. The content of every menu is there.
+//! a row says that a policy took the bytes, the operator log says so too. The content of every menu and setup is there.
 
 use std::collections::HashSet;
 use std::io;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use portcullis_base::{ArtifactId, Digest, SessionId, TenantId};
 
 use super::LogFault;
-use super::named_artifacts::{MENU, NAMING, NamedArtifacts, is_made};
-use crate::{ArtifactRow, Artifacts, Store, StoreError};
+use super::named_artifacts::{NAMING, NamedArtifacts, is_made};
+use crate::{ArtifactRow, Artifacts, CONTENT_KINDS, Store, StoreError};
 
 /// Rows that are held at once.
 const PAGE: usize = 512;
@@ -65,12 +65,12 @@ pub async fn verify_artifacts(
             faults.push(LogFault::Artifact { session, artifact, why: "its row is gone, though an event names it" });
         }
     }
-    for (sha256, session) in named.menus().filter(|(sha256, _)| !sound.contains(sha256)) {
+    for (sha256, session) in named.contents().filter(|(sha256, _)| !sound.contains(sha256)) {
         let Some(why) = content(store, &artifacts, tenant, sha256).await? else { continue };
         // That of a session which was erased since went with it.
-        let now = NamedArtifacts::again(store, tenant, session, &[MENU]).await?;
-        if now.menus().any(|(named, _)| named == sha256) {
-            faults.push(LogFault::Menu { session, sha256, why });
+        let now = NamedArtifacts::again(store, tenant, session, &CONTENT_KINDS).await?;
+        if now.contents().any(|(named, _)| named == sha256) {
+            faults.push(LogFault::Content { session, sha256, why });
         }
     }
     Ok(faults)

@@ -55,8 +55,8 @@ pub enum LogFault {
     Grant { grant: String, why: &'static str },
     #[error("artifact {artifact} of session {session}: {why}")]
     Artifact { session: SessionId, artifact: ArtifactId, why: &'static str },
-    #[error("menu {sha256} of session {session}: {why}")]
-    Menu { session: SessionId, sha256: Digest, why: &'static str },
+    #[error("menu or setup {sha256} of session {session}: {why}")]
+    Content { session: SessionId, sha256: Digest, why: &'static str },
     #[error(
         "{}: event {recorded} was recorded, by the mark beside the database, and its log {}: the database is \
          older than it was",

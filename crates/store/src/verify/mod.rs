@@ -5,6 +5,7 @@
 
 mod artifacts;
 mod erased;
+mod facts;
 mod fault;
 mod named_artifacts;
 
@@ -18,6 +19,7 @@ pub use erased::ErasedEvents;
 pub use fault::{LogFault, Proof};
 pub use named_artifacts::{NamedArtifacts, is_made};
 
+use self::facts::FoldedFacts;
 use crate::{OutboxKind, SessionKey, Store, StoreError, deliver_outbox};
 
 /// Events a walk holds at once.
@@ -272,7 +274,7 @@ impl Ledger {
     /// What waits in the outbox is as good as said.
     async fn take_in_waiting(&mut self, store: &dyn Store, tenant: TenantId) -> Result<(), StoreError> {
         for entry in store.outbox(WAITING).await? {
-            let OutboxKind::Session { session_id, event_type, payload, .. } = entry.work;
+            let OutboxKind::Session { session_id, event_type, payload, .. } = entry.work else { continue };
             if entry.tenant == tenant && session_id == ledger_of(tenant) {
                 self.take_in(decode(event_type, &payload), None);
             }
@@ -373,8 +375,10 @@ pub async fn verify_tenant_seen(
     for session in &sessions {
         let said = ledger.said.get(session).map_or(&[][..], Vec::as_slice);
         let named = &mut audit.named;
+        let mut facts = FoldedFacts::default();
         let visit = &mut |event: &Event| {
             named.take_in(*session, event);
+            facts.take_in(event);
             seen(1);
         };
         let walked = walk(store, key(*session), checkpoint_key, said, visit).await?;
@@ -384,6 +388,13 @@ pub async fn verify_tenant_seen(
         let missing = named.filter(|seq| *seq > 1 && newest.is_none_or(|newest| newest < *seq));
         if let (Some(_), Some(seq), None) = (checkpoint_key, missing, &walked.verified.fault) {
             audit.faults.push(LogFault::Unproved { session: *session, seq });
+        }
+        if walked.verified.fault.is_none() {
+            match facts.faults(store, key(*session), walked.verified.last_seq).await {
+                Ok(faults) => audit.faults.extend(faults),
+                Err(StoreError::Corrupt(why)) => audit.faults.push(LogFault::Row { session: *session, what: why }),
+                Err(error) => return Err(error),
+            }
         }
         audit.note(walked);
         if said.is_empty() && head.is_some() {

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use portcullis_base::{ArtifactId, ArtifactRef, Digest, SessionId, TenantId};
-use portcullis_event::facts::{ArtifactStored, ArtifactsExpired, MenuFrozen, PermissionAsked, TaskCompleted};
+use portcullis_event::facts::{ArtifactStored, ArtifactsExpired, PermissionAsked, TaskCompleted};
 use portcullis_event::{Body, Event, EventBody as _, EventType, Observed, operator_log_of};
 
-use crate::{ArtifactRow, SessionKey, Store, StoreError, artifacts_named};
+use crate::{ArtifactRow, CONTENT_KINDS, SessionKey, Store, StoreError, artifacts_named};
 
 /// Artifacts by id, each as its events name it and in whose log. Events of one artifact say the same of it, unless a log is
 /// older than a fact of it.
@@ -15,8 +15,8 @@ pub struct NamedArtifacts {
     /// Whose word it is that an artifact expired.
     operator_log: SessionId,
     artifacts: BTreeMap<ArtifactId, Vec<(SessionId, ArtifactRef)>>,
-    /// Menus by the hash of their content, and a log that names each.
-    menus: BTreeMap<Digest, SessionId>,
+    /// Menus and setups by the hash of their content, and a log that names each.
+    contents: BTreeMap<Digest, SessionId>,
     /// Artifacts of which the operator log says that they expired.
     expired: BTreeSet<ArtifactId>,
 }
@@ -26,15 +26,20 @@ impl NamedArtifacts {
     #[must_use]
     pub fn by_logs_of(tenant: TenantId) -> Self {
         let operator_log = operator_log_of(tenant);
-        Self { operator_log, artifacts: BTreeMap::new(), menus: BTreeMap::new(), expired: BTreeSet::new() }
+        Self { operator_log, artifacts: BTreeMap::new(), contents: BTreeMap::new(), expired: BTreeSet::new() }
     }
 
     /// The next event of a log.
     pub fn take_in(&mut self, session: SessionId, event: &Event) {
-        match &*event.body_ref() {
-            Body::MenuFrozen(menu) => drop(self.menus.entry(menu.hash).or_insert(session)),
-            Body::ArtifactsExpired(gone) if session == self.operator_log => self.expired.extend(&gone.artifacts),
-            _ => {}
+        if let Body::ArtifactsExpired(gone) = &*event.body_ref()
+            && session == self.operator_log
+        {
+            self.expired.extend(&gone.artifacts);
+        }
+        if CONTENT_KINDS.contains(&event.kind) {
+            for hash in event.body_ref().names().contents {
+                self.contents.entry(hash).or_insert(session);
+            }
         }
         if !NAMING.contains(&event.kind) {
             return;
@@ -57,9 +62,9 @@ impl NamedArtifacts {
         self.expired.contains(&artifact)
     }
 
-    /// Every menu, with a log that names it.
-    pub(super) fn menus(&self) -> impl Iterator<Item = (Digest, SessionId)> + '_ {
-        self.menus.iter().map(|(hash, session)| (*hash, *session))
+    /// Every menu and setup, with a log that names it.
+    pub(super) fn contents(&self) -> impl Iterator<Item = (Digest, SessionId)> + '_ {
+        self.contents.iter().map(|(hash, session)| (*hash, *session))
     }
 
     /// What the logs of these say now of what may have come or gone since they were read.
@@ -102,9 +107,6 @@ impl NamedArtifacts {
         missing.filter_map(|(id, named)| Some((named.first()?.0, *id)))
     }
 }
-
-/// The type whose events name menus.
-pub(super) const MENU: EventType = MenuFrozen::KIND;
 
 /// Types whose events name artifacts.
 pub(super) const NAMING: [EventType; 4] =

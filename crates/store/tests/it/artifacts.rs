@@ -10,8 +10,8 @@ use portcullis_base::{
 };
 use portcullis_event::facts::ArtifactStored;
 use portcullis_store::{
-    ArtifactRow, Artifacts as _, Blob, LocalArtifacts, Log as _, NamedArtifacts, ORPHAN_GRACE, SessionKey, grace,
-    unreferenced, verify_artifacts,
+    ArtifactRow, Artifacts as _, Blob, LocalArtifacts, Log as _, NamedArtifacts, ORPHAN_GRACE, SessionKey,
+    SweepArtifacts as _, grace, unreferenced, verify_artifacts,
 };
 use portcullis_store_testkit::World;
 
@@ -148,7 +148,7 @@ async fn f14_a_process_that_dies_in_a_put_leaves_nothing_half_and_nothing_for_ev
         }
         // Nothing names it: after a day it can go, and not before.
         let now = SystemClock::new().now();
-        let leftovers = async |now| unreferenced(&store, &artifacts, TENANT, now).await.expect("listed");
+        let leftovers = async |now| unreferenced(&store, artifacts.clone(), TENANT, now).await.expect("listed");
         assert_eq!(leftovers(now).await, [], "{step}");
         let later = now.plus(ORPHAN_GRACE * 2);
         let found = leftovers(later).await;

@@ -9,7 +9,9 @@ use portcullis_base::{
     ArtifactId, ArtifactKind, ArtifactRef, Clock as _, Digest, SystemClock, SystemIds, TenantId, Timestamp, Trust,
 };
 use portcullis_event::facts::ArtifactStored;
-use portcullis_store::{ArtifactRow, Artifacts as _, LocalArtifacts, Log as _, grace, unreferenced};
+use portcullis_store::{
+    ArtifactRow, Artifacts as _, LocalArtifacts, Log as _, SweepArtifacts as _, grace, unreferenced,
+};
 use portcullis_store_testkit::World;
 
 fn open(root: &Path) -> Arc<LocalArtifacts> {
@@ -79,7 +81,7 @@ async fn f14_only_old_files_that_nothing_names_go_largest_first() {
         }
     }
 
-    let found = unreferenced(&store, &artifacts, key.tenant, now()).await.expect("a list");
+    let found = unreferenced(&store, artifacts.clone(), key.tenant, now()).await.expect("a list");
     let contents: Vec<_> = found.iter().filter_map(|leftover| leftover.sha256).collect();
     assert_eq!(contents, [all[3], all[2]], "largest first");
     let mut gone = 0;
@@ -92,7 +94,7 @@ async fn f14_only_old_files_that_nothing_names_go_largest_first() {
     assert!(tmp.join("a-minute-ago").exists() && !tmp.join("crashed").exists());
     let kept = slow.finish().expect("it ends as if nothing had been");
     assert_eq!(kept.sha256, Digest::of(b"a long silence"));
-    let found = unreferenced(&store, &artifacts, key.tenant, now()).await.expect("a list");
+    let found = unreferenced(&store, artifacts.clone(), key.tenant, now()).await.expect("a list");
     assert_eq!(found, [], "just finished is young, however long it took to write");
 }
 

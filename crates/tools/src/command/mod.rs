@@ -137,6 +137,24 @@ impl ReadHand {
     }
 }
 
+/// Every place that a plan looks at, seen from `cwd`, with what it is. `None` if a word leads outside, names what is not there
+/// yet, or a file that has other names.
+pub(crate) fn looked_at(files: &FileTools, plan: &ReadPlan, cwd: &VirtualPath) -> Option<Vec<Resource>> {
+    let there = |word: &str| {
+        let path = if word.starts_with('/') { word.to_owned() } else { format!("{}/{word}", cwd.as_str()) };
+        files.mounts.resolve(&path).is_ok_and(|place| matches!(place.kind(), Some(Kind::File | Kind::Directory)))
+    };
+    let mut paths = plan.stages().flat_map(|stage| stage.args()).filter(|arg| arg.is_path());
+    if !paths.all(|arg| arg.word().as_literal().is_some_and(there)) {
+        return None;
+    }
+    let LinePlaces { mut resources, opened, linked } = operands::named(&files.mounts, plan, cwd).ok()?;
+    for resource in resources.iter_mut().filter(|resource| opened.contains(&resource.canonical)) {
+        resource.class = files.secret_at(&resource.canonical);
+    }
+    linked.is_empty().then_some(resources)
+}
+
 /// Whether every program of a plan is on this machine.
 pub(crate) fn installed(plan: &ReadPlan) -> Result<(), Precondition> {
     let stages = plan.pipelines().iter().flat_map(|(_, pipeline)| pipeline.stages());

@@ -9,6 +9,7 @@ use portcullis_sandbox::tree::{is_git_folder, kind_at};
 use portcullis_sandbox::{Kind, Mount, MountTable, read_small_beneath};
 use portcullis_secret::file_names::{self, ContentCheck, SecretName};
 
+use super::ignored::IgnoreFiles;
 use super::own_writes::OwnWrites;
 use super::tracked::{self, GitTracking};
 use super::{FileTools, sandbox};
@@ -78,6 +79,8 @@ pub(crate) struct Candidate {
     pub(crate) path: String,
     class: ResourceClass,
     host: Option<PathBuf>,
+    /// The host folder of its mount.
+    top: Option<PathBuf>,
 }
 
 /// A file or folder that holds secrets.
@@ -86,6 +89,15 @@ pub(crate) struct Secret {
     pub(crate) class: ResourceClass,
     /// Git's index names it. Shown empty, it would be committed empty.
     pub(crate) listed: bool,
+    host: Option<PathBuf>,
+    top: Option<PathBuf>,
+}
+
+impl Secret {
+    /// Whether git would leave it alone.
+    pub(crate) fn is_ignored(&self, files: &mut IgnoreFiles) -> bool {
+        self.host.as_ref().zip(self.top.as_ref()).is_some_and(|(host, top)| files.cover(host, top))
+    }
 }
 
 impl Candidate {
@@ -112,7 +124,8 @@ impl Candidate {
             (Kind::File, ContentCheck::PrivateKey) => content(mount, beneath).is_none_or(|text| !is_public(&text)),
         };
         let class = ResourceClass::Secret(found.pattern.to_owned());
-        counts.then(|| Self { path, class, host: mount.host_place().map(|host| host.join(beneath)) })
+        let top = mount.host_place();
+        counts.then(|| Self { path, class, host: top.as_ref().map(|host| host.join(beneath)), top })
     }
 }
 
@@ -127,7 +140,13 @@ pub(crate) fn secrets_among(candidates: Vec<Candidate>, own: Option<&OwnWrites>)
         let own = own.zip(meta).is_some_and(|(own, meta)| meta.is_file() && own.has(&meta));
         *tracked != GitTracking::AsItIs && !own
     })
-    .map(|(one, tracked)| Secret { path: one.path, class: one.class, listed: tracked == GitTracking::Listed })
+    .map(|(Candidate { path, class, host, top }, tracked)| Secret {
+        path,
+        class,
+        listed: tracked == GitTracking::Listed,
+        host,
+        top,
+    })
     .collect()
 }
 

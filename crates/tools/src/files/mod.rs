@@ -5,6 +5,7 @@ mod edit;
 pub(crate) mod glob;
 mod grep;
 pub(crate) mod hard_links;
+pub(crate) mod ignored;
 mod own_writes;
 mod read;
 mod tracked;
@@ -19,12 +20,13 @@ use portcullis_contract::{
     Tool, ToolFailure, ToolName,
 };
 use portcullis_event::fold::Baseline;
-use portcullis_pipeline::{BaselineBook, PathRules};
+use portcullis_pipeline::{HeldSessions, PathRules};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, TreeOwner};
 
 pub(crate) use own_writes::OwnWrites;
 
 use crate::hand::Hand;
+use crate::profile::default_policy;
 use crate::{Profile, tool_name};
 
 /// How much of a file must have been read before it is changed (setting `baseline.coverage`).
@@ -45,7 +47,7 @@ pub struct FileTools {
     /// What can be reached.
     pub mounts: Arc<MountTable>,
     /// What each session was shown.
-    pub baselines: BaselineBook,
+    pub held_sessions: HeldSessions,
     /// How much must have been shown.
     pub coverage: CoverageRule,
     /// What the rules say of files that a search comes upon.
@@ -112,7 +114,7 @@ impl FileTools {
     }
 
     fn baseline(&self, caller: &Caller, place: &sandbox::ResolvedPlace) -> Option<Baseline> {
-        self.baselines.get(caller.session_id, place.path().as_str())
+        self.held_sessions.baseline(caller.session_id, place.path().as_str())
     }
 
     /// What a tool that changes files is. In a person's own tree it asks unless a rule or grant allows;
@@ -124,7 +126,7 @@ impl FileTools {
             effects: EffectSet::from([Effect::ResourceWrite, Effect::SandboxExecute]),
             concurrency: Concurrency::Keyed,
             reversible: true,
-            default_policy: if own { DefaultPolicy::Allow } else { self.profile.policy(DefaultPolicy::Ask) },
+            default_policy: if own { DefaultPolicy::Allow } else { default_policy(self.profile, DefaultPolicy::Ask) },
             ..Semantics::mutating()
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portcullis_base::Timestamp;
 
-/// Files that are remembered. Only names of secrets are, and a session writes few of them.
+/// How many files are remembered. Only files whose names say that they hold secrets are, and a session writes few of them.
 const MOST: usize = 4_096;
 
 /// One file in one state: device, number, time of change, size. A write to it changes the time.

@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::{FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::count::{Count, Pair, UNBOUNDED};
 use crate::page::{self, PageLimits};
+use crate::profile::default_policy;
 use crate::{executor, image, on_disk};
 
 const LINES: u64 = limits::READ_LINES as u64;
@@ -190,7 +191,7 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
         .semantics(Semantics {
             effects: EffectSet::from([Effect::ResourceRead, Effect::SandboxExecute]),
             truncation: Strategy::Head,
-            default_policy: parts.profile.policy(DefaultPolicy::Allow),
+            default_policy: default_policy(parts.profile, DefaultPolicy::Allow),
             ..Semantics::read_only()
         })
         .executor(executor("read"))

@@ -11,7 +11,7 @@ use portcullis_base::Reason;
 use portcullis_sandbox::hand::Network;
 
 use super::masks::ClosedPlace;
-use super::{Hand, Plan};
+use super::{Hand, Plan, absent};
 
 /// Words of programs that could not reach a network.
 const NETWORK: &[&str] = &[
@@ -76,6 +76,8 @@ pub(crate) struct VisiblePlaces {
     network: Network,
     /// The home in memory, where anything may be made.
     home: Option<PathBuf>,
+    /// Places that are what they are on the host, and that no command can write.
+    pub(super) as_on_host: Vec<PathBuf>,
 }
 
 impl VisiblePlaces {
@@ -89,6 +91,7 @@ impl VisiblePlaces {
             hidden: hand.settings().hidden.clone(),
             network: plan.network,
             home: plan.launch.view.home.clone(),
+            as_on_host: absent::as_on_host(&plan.launch.view.binds),
         }
     }
 }
@@ -163,7 +166,8 @@ impl VisiblePlaces {
         let name = self.virtual_name(secret);
         let text = format!(
             "{name} may hold secrets, so commands see nothing of it and cannot change, move or remove it; `write` and `edit` \
-             change it, and a rule (action = \"read\", path = \"**/{}\", effect = \"allow\") opens it to commands",
+             change it, and a rule (action = \"read\", path = \"**/{}\", effect = \"allow\") opens it to commands; if git \
+             ignores it (.gitignore), commands see an empty file",
             secret.file_name().unwrap_or_default().to_string_lossy()
         );
         Some(Denial { reason: Reason::PathHidden, text })
@@ -240,6 +244,7 @@ mod tests {
             hidden: vec!["/etc/hostname".into()],
             network,
             home: None,
+            as_on_host: Vec::new(),
         }
     }
 

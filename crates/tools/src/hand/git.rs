@@ -13,10 +13,13 @@ use std::path::{Path, PathBuf};
 use portcullis_policy::places::LaterPlace;
 use portcullis_sandbox::host_way::MountSpot;
 use portcullis_sandbox::tree::kind_at;
-use portcullis_sandbox::{Kind, read_small_beneath};
+use portcullis_sandbox::{Kind, VirtualPath, read_small_beneath};
 
+use super::git_command::SettingCommand;
 use super::git_config::{self, Setting, SettingValue};
 use super::later_places::{Gather, MountedPath, at};
+use super::view::join;
+use crate::command::matched;
 
 /// In every git folder.
 const NAMES: &[&str] = &["hooks", "config", "config.worktree", "commondir", "info/attributes"];
@@ -36,6 +39,9 @@ const INCLUDES_MAX: usize = 10;
 
 /// Paths that settings name, of all repositories.
 const NAMED_MAX: usize = 20_000;
+
+/// Folders in which the names of one setting are looked for.
+const FOLDERS_OF_A_SETTING: usize = 32;
 
 /// Folders and settings of git that one look has visited.
 #[derive(Default)]
@@ -275,8 +281,8 @@ impl<'t> Settings<'_, 't> {
                     }
                 }
             }
-            SettingValue::Command => self.words(gather, value, place, |_| true),
-            SettingValue::Unknown => self.words(gather, value, place, |word| word.contains(&b'/')),
+            SettingValue::Command => self.command(gather, setting, value, file, place),
+            SettingValue::Unknown => self.unknown(gather, value, place),
             SettingValue::Tree | SettingValue::Nothing => {}
         }
     }
@@ -295,29 +301,119 @@ impl<'t> Settings<'_, 't> {
         }
     }
 
-    fn words(&self, gather: &mut Gather<'t>, value: &[u8], place: &'static LaterPlace, counts: fn(&[u8]) -> bool) {
-        let home =
-            |value: &[u8]| String::from_utf8_lossy(value).replace("${HOME}", "~").replace("$HOME", "~").into_bytes();
-        let value = if value.contains(&b'$') { home(value) } else { value.to_owned() };
-        for word in git_config::words(&value).iter().filter(|word| counts(word)) {
-            for name in spelled(gather, word) {
-                for tree in &self.trees {
-                    run(gather, tree, &name, place);
-                    // `$(git rev-parse --show-toplevel)/x` leaves `/x` as a word.
-                    if let Ok(rest) = name.strip_prefix("/")
-                        && value.contains(&b'$')
-                    {
-                        run(gather, tree, rest, place);
-                    }
+    /// Guards what a setting that holds a command may run. Where its text does not tell that, every folder that it names is
+    /// guarded as a whole, and the person is told.
+    fn command(
+        &self,
+        gather: &mut Gather<'t>,
+        setting: &Setting,
+        value: &[u8],
+        file: &MountSpot<'t>,
+        place: &'static LaterPlace,
+    ) {
+        let command = SettingCommand::of(value, setting.section == "alias");
+        let mut all = !command.cut;
+        for tree in &self.trees {
+            let (folders, every) = folders_of(gather, tree, &command, place);
+            all &= every;
+            for folder in &folders {
+                files_of(gather, folder, &command, place, |_| true);
+                let around = |spot: &MountSpot<'t>| {
+                    spot.mount.root() == folder.mount.root() && spot.beneath.starts_with(&folder.beneath)
+                };
+                // The working tree itself cannot be kept, or nobody could work.
+                if command.open && !around(self.folder) && !self.trees.iter().any(around) {
+                    gather.add(folder, place, true);
+                    hooks(gather, folder, place);
                 }
+            }
+        }
+        if command.open || !all {
+            let file = join(file.mount.root().as_str().as_ref(), &file.beneath);
+            gather.cannot_follow(format!("{}.{} of {}", setting.section, setting.name, file.display()));
+        }
+    }
+
+    /// The same of a setting of which nobody knows whether it is a command: a word alone is none.
+    fn unknown(&self, gather: &mut Gather<'t>, value: &[u8], place: &'static LaterPlace) {
+        let command = SettingCommand::of(value, false);
+        for tree in &self.trees {
+            let (folders, _) = folders_of(gather, tree, &command, place);
+            for folder in &folders {
+                let is_top = at(folder) == at(tree);
+                files_of(gather, folder, &command, place, |name| !is_top || name.contains(&b'/'));
             }
         }
     }
 }
 
+/// The top of a tree, and every folder to which names of a command lead from there, one after the other. Whether these are
+/// all.
+fn folders_of<'t>(
+    gather: &mut Gather<'t>,
+    tree: &MountSpot<'t>,
+    command: &SettingCommand,
+    place: &'static LaterPlace,
+) -> (Vec<MountSpot<'t>>, bool) {
+    let (mut folders, mut every) = (vec![tree.clone()], true);
+    let mut next = 0;
+    while let Some(from) = folders.get(next).cloned() {
+        next += 1;
+        for name in &command.names {
+            for path in meant(gather, &from, name).unwrap_or_default() {
+                let Some(end) = gather.watch(&from, &path, place) else { continue };
+                let is_folder = kind_at(end.mount, &end.beneath).is_some_and(|(kind, _)| kind == Kind::Directory);
+                if !is_folder || folders.iter().any(|known| at(known) == at(&end)) {
+                    continue;
+                }
+                if folders.len() < FOLDERS_OF_A_SETTING { folders.push(end) } else { every = false }
+            }
+        }
+    }
+    (folders, every)
+}
+
+/// Guards the files of one folder that the names of a command lead to.
+fn files_of<'t>(
+    gather: &mut Gather<'t>,
+    folder: &MountSpot<'t>,
+    command: &SettingCommand,
+    place: &'static LaterPlace,
+    counts: impl Fn(&[u8]) -> bool,
+) {
+    for name in command.names.iter().filter(|name| counts(name)) {
+        match meant(gather, folder, name) {
+            Some(paths) => paths.iter().for_each(|path| run(gather, folder, path, place)),
+            None => gather.over(),
+        }
+    }
+    command.own_files.iter().for_each(|name| run(gather, folder, Path::new(name), place));
+}
+
+/// The paths that a name may mean, seen from a folder; `None` if a pattern matches too many. What is left of
+/// `$(git rev-parse --show-toplevel)/x` or of `$x/y` begins with a slash and is meant from the folder as well.
+fn meant(gather: &mut Gather<'_>, folder: &MountSpot<'_>, name: &[u8]) -> Option<Vec<PathBuf>> {
+    gather.git.named += 1;
+    if gather.git.named > NAMED_MAX {
+        gather.over();
+        return Some(Vec::new());
+    }
+    let mut paths = spelled(gather, name);
+    let rest = paths.iter().filter_map(|path| path.strip_prefix("/").ok()).map(Path::to_owned);
+    let rest: Vec<PathBuf> = rest.filter(|path| !path.as_os_str().is_empty()).collect();
+    if let Ok(text) = std::str::from_utf8(name)
+        && text.contains(['*', '?', '['])
+        && let Some(cwd) = join(folder.mount.root().as_str().as_ref(), &folder.beneath).to_str()
+        && let Ok(cwd) = VirtualPath::new(cwd)
+    {
+        paths.extend(matched(gather.table, &cwd, text)?.into_iter().map(PathBuf::from));
+    }
+    paths.extend(rest);
+    Some(paths)
+}
+
 /// The paths that a text may mean: a home may stand in front.
 fn spelled(gather: &mut Gather<'_>, value: &[u8]) -> Vec<PathBuf> {
-    gather.git.named += 1;
     let plain = name_in(value);
     match plain.strip_prefix("~") {
         Ok(rest) => gather.homes.iter().map(|home| home.join(rest)).collect(),

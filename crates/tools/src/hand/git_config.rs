@@ -78,6 +78,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ("sendemail", "*"),
     ("instaweb", "*"),
     ("guitool", "cmd"),
+    ("lfs", "path"),
+    ("lfs", "args"),
+    ("lfs", "clean"),
+    ("lfs", "smudge"),
 ];
 
 /// Settings whose values are paths, names or addresses that git only reads as data.
@@ -291,7 +295,6 @@ impl ConfigReader<'_> {
 
 /// What may be a path in a command: each of its words, by the rules of quotes and without them, and the whole of it.
 pub(super) fn words(value: &[u8]) -> Vec<Vec<u8>> {
-    const WORDS_MAX: usize = 200;
     let value = value.strip_prefix(b"!").unwrap_or(value).trim_ascii();
     let mut all = vec![value.to_owned()];
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"'\"`;|&()<>{}$=,:".contains(byte);
@@ -310,7 +313,6 @@ pub(super) fn words(value: &[u8]) -> Vec<Vec<u8>> {
     all.sort();
     all.dedup();
     all.retain(|word| !word.is_empty());
-    all.truncate(WORDS_MAX);
     all
 }
 

@@ -4,7 +4,7 @@
 //! kept from being replaced; both are looked for after a command, and again when a shell ends, and told to the person.
 //! Where a link leads to is guarded in its own place, whichever part of the way is the link.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +27,9 @@ const FILLED: &[&str] = &["node_modules", "site-packages", "vendor", "target", "
 /// Guards of one view. Each is a mount, and a launch with more would take seconds.
 const GUARDS_MAX: usize = 500;
 
+/// Settings that are named in one warning.
+const NOT_FOLLOWED_SHOWN: usize = 3;
+
 /// Where something stands: the virtual path of its mount, and the way from there.
 pub(super) type MountedPath = (String, PathBuf);
 
@@ -38,6 +41,8 @@ pub(crate) struct LaterPlaces {
     unmade: HashMap<MountedPath, &'static LaterPlace>,
     /// How many were not looked for, because there are too many.
     over: usize,
+    /// Settings of git that may run more than their text tells.
+    not_followed: BTreeSet<String>,
 }
 
 /// A place that runs later and exists.
@@ -142,6 +147,20 @@ impl LaterPlaces {
             let at = (mount.to_owned(), part.to_owned());
             let found = self.found.get(&at).filter(|found| found.guarded).map(|found| found.place);
             found.or_else(|| self.unmade.get(&at).copied())
+        })
+    }
+
+    /// What a person is told of settings that cannot be followed wholly.
+    pub(super) fn not_followed(&self) -> Option<String> {
+        let shown: Vec<&str> = self.not_followed.iter().map(String::as_str).take(NOT_FOLLOWED_SHOWN).collect();
+        let more = self.not_followed.len().checked_sub(shown.len()).filter(|more| *more > 0);
+        (!shown.is_empty()).then(|| {
+            format!(
+                "a setting of git cannot be followed wholly before git runs it: {}{}; every file and folder that it names is \
+                 read-only for commands, and what else it may run is not",
+                shown.join(", "),
+                more.map(|more| format!(" and {more} more")).unwrap_or_default()
+            )
         })
     }
 
@@ -283,6 +302,11 @@ impl<'t> Gather<'t> {
         if guarded && !found.guarded {
             (found.guarded, found.place) = (true, place);
         }
+    }
+
+    /// It becomes known only when git runs a setting which files that one runs.
+    pub(super) fn cannot_follow(&mut self, setting: String) {
+        self.later.not_followed.insert(setting);
     }
 
     /// Something could not be looked at, or not be kept.

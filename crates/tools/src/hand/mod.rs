@@ -4,11 +4,13 @@
 //! view with its masks and guards, and an environment to the letter. [`Hand::launch`] starts it, [`Hand::run`] sees it
 //! through to its end. Nothing here decides whether a command may run; the gate has.
 
+mod absent;
 mod denial;
 mod environment;
 mod failure;
 mod fold;
 mod git;
+mod git_command;
 mod git_config;
 mod guards;
 mod host;
@@ -27,6 +29,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+pub use portcullis_agent::setup::NetworkAccess;
 use portcullis_base::{IsolationLevel, SessionId};
 use portcullis_contract::{Caller, ToolFailure};
 use portcullis_pipeline::{Isolated, Isolation, PathRules, ShellBook};
@@ -44,7 +47,7 @@ pub use masks::Masks;
 pub use plan::Plan;
 pub(crate) use programs::SYSTEM_FOLDERS;
 pub use run::{CommandRun, StreamFault, StreamTails, Streams};
-pub(crate) use run::{ran_to_its_end, tell_unheld};
+pub(crate) use run::{NOT_FOUND, never_ran, ran_to_its_end, tell_unheld};
 pub(crate) use secrets::EmptiedFiles;
 
 /// The sandbox profile of tools that run commands on writable mounts.
@@ -52,42 +55,18 @@ pub const PROFILE: &str = "hand";
 /// The sandbox profile of tools that run commands which only read.
 pub const READ_ONLY_PROFILE: &str = "hand_read_only";
 
-/// The network of commands (agent-runtime 2.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum NetworkAccess {
-    /// None.
-    #[default]
-    Disabled,
-    /// Certain hosts. Nothing can keep to that yet, so no command runs with it.
-    Limited,
-    /// The machine's own.
-    Enabled,
-}
-
-impl NetworkAccess {
-    /// The word as it is written.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Disabled => "disabled",
-            Self::Limited => "limited",
-            Self::Enabled => "enabled",
-        }
-    }
-
-    /// What a launch gets.
-    ///
-    /// # Errors
-    /// If it cannot be given what it should have.
-    fn granted(self, reach: Reach) -> Result<Network, ToolFailure> {
-        match (reach, self) {
-            (Reach::ReadOnly, _) | (Reach::Writable, Self::Disabled) => Ok(Network::Disabled),
-            (Reach::Writable, Self::Enabled) => Ok(Network::Host),
-            (Reach::Writable, Self::Limited) => Err(ToolFailure::sandbox_unavailable(
-                "a network limited to certain hosts cannot be given to commands yet; set `network` in the [sandbox] table \
-                 of the configuration to \"disabled\" or \"enabled\"",
-            )),
-        }
+/// The network that a launch gets (agent-runtime 2.2).
+///
+/// # Errors
+/// If it cannot be given what it should have.
+fn granted(access: NetworkAccess, reach: Reach) -> Result<Network, ToolFailure> {
+    match (reach, access) {
+        (Reach::ReadOnly, _) | (Reach::Writable, NetworkAccess::Disabled) => Ok(Network::Disabled),
+        (Reach::Writable, NetworkAccess::Enabled) => Ok(Network::Host),
+        (Reach::Writable, NetworkAccess::Limited) => Err(ToolFailure::sandbox_unavailable(
+            "a network limited to certain hosts cannot be given to commands yet; set `network` in the [sandbox] table of \
+             the configuration to \"disabled\" or \"enabled\"",
+        )),
     }
 }
 

@@ -12,7 +12,7 @@ use portcullis_sandbox::hand::{self, Network, Tmp, View};
 use portcullis_secret::SecretText;
 
 use super::masks::ClosedPlace;
-use super::secrets::EmptiedFiles;
+use super::secrets::{EmptiedFiles, Shown};
 use super::view::ViewPlaces;
 use super::{Hand, LaterPlaces, Masks, Reach, environment, guards, host, programs, runtime_folders};
 
@@ -30,7 +30,7 @@ pub struct Plan {
     pub cwd: VirtualPath,
     /// What existed of the places that run later; `None` for a command that cannot write.
     pub(crate) later: Option<Arc<LaterPlaces>>,
-    /// Secrets that it sees empty.
+    /// Secrets that it sees empty, or not at all.
     pub(crate) emptied: Arc<EmptiedFiles>,
     /// The network it has.
     pub(super) network: Network,
@@ -109,7 +109,7 @@ impl Hand {
         decided: &[Resource],
     ) -> Result<Plan, ToolFailure> {
         let settings = self.settings();
-        let network = settings.network.granted(reach)?;
+        let network = super::granted(settings.network, reach)?;
         let masks = Arc::new(self.masks(caller, reach).await?);
         let full = self.posture().await.virtual_paths();
         let shown = ViewPlaces::of(self, caller, reach, full)?;
@@ -127,7 +127,7 @@ impl Hand {
         }
         let mut warnings = environment.warnings;
         let sighted = self.sighted().await?;
-        let emptied = self.emptied(caller, &masks, decided, Arc::clone(&sighted)).await?;
+        let emptied = self.emptied(caller, &masks, Shown { reach, decided }, Arc::clone(&sighted)).await?;
         warnings.extend(self.tell_emptied(caller, &emptied, full));
         let (mut guards, mut later) = (Vec::new(), None);
         if reach == Reach::Writable {
@@ -144,6 +144,7 @@ impl Hand {
                      there are too many, or they lie too deep; look at them after this command"
                 ));
             }
+            warnings.extend(found.not_followed());
             later = Some(found);
         }
         guards.extend(runtime_folders::held(self, &shown)?);

@@ -25,6 +25,8 @@ const TERM_AFTER: Duration = Duration::from_secs(1);
 const KILL_AFTER: Duration = limits::KILL_GRACE.saturating_sub(Duration::from_millis(300));
 /// The end of a stream that is searched for what the hand denied.
 const TAIL: usize = 64 << 10;
+/// How a shell ends that does not find a program.
+pub(crate) const NOT_FOUND: i32 = 127;
 /// Bytes read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -45,6 +47,8 @@ pub struct CommandRun {
     pub posture: Posture,
     /// Guarded places that were not there when it started.
     pub appeared: Vec<PathBuf>,
+    /// Its program was not found, so that nothing of it ran. Only set by [`Hand::run_line`].
+    pub never_ran: bool,
 }
 
 /// The two streams of a command, on their way into spools.
@@ -169,6 +173,24 @@ impl Hand {
         Ok(self.see_out(context, running, (&seen, before.as_deref()), started).await?)
     }
 
+    /// The same of a plan that has a shell run this line.
+    ///
+    /// # Errors
+    /// As [`Hand::run`].
+    pub(crate) async fn run_line(
+        &self,
+        context: &ToolContext,
+        line: &str,
+        plan: Plan,
+    ) -> Result<CommandRun, ToolFailure> {
+        let seen = denial::VisiblePlaces::of(&plan, self);
+        let path = plan.launch.env.iter().find(|(name, _)| *name == "PATH").map(|(_, value)| value.clone());
+        let mut ran = self.run(context, plan).await?;
+        let path = path.as_ref().and_then(|path| path.to_str()).unwrap_or_default();
+        ran.never_ran = ran.ended.exit == Exit::Code(NOT_FOUND) && never_ran(line, path, &seen);
+        Ok(ran)
+    }
+
     /// From the launch to the end.
     async fn see_out(
         &self,
@@ -203,6 +225,7 @@ impl Hand {
             denials: denial::named(seen, &tails.stderr, failed.then_some(&tails.stdout)),
             posture: running.posture().clone(),
             appeared,
+            never_ran: false,
         };
         let guards = running.unheld().iter().filter(|one| !matches!(one, Unheld::Empty(_)));
         let unheld = guards.map(|one| one.place().to_owned());
@@ -280,6 +303,11 @@ fn ask_to_end(running: &Running, signal: Signal) {
     if running.signal(signal, Target::Tree).is_err() {
         running.kill_tree();
     }
+}
+
+/// Whether a line that ended with [`NOT_FOUND`] did nothing: it is one plain command, and no folder of `PATH` has its program.
+pub(crate) fn never_ran(line: &str, path: &str, seen: &denial::VisiblePlaces) -> bool {
+    portcullis_command::lone_program(line).is_some_and(|program| seen.surely_lack(&program, path))
 }
 
 /// States that a command ran. Of one that was stopped on its way nobody knows how far it came: what it did is unknown.

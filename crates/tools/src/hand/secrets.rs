@@ -1,5 +1,8 @@
-//! Files that hold secrets and that no rule opens: every command sees them empty, whatever it was allowed to do. A person
-//! or a rule can show one with `read`.
+//! Files that hold secrets and that no rule opens: no command sees what is in one, whatever it was allowed to do. A person or
+//! a rule can show one with `read`.
+//!
+//! One that git ignores looks empty, which does not disturb programs that only look for it. Any other is closed to commands
+//! that may write: git would stage an empty file in its place, and the next `git stash` would put that over the real one.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -13,8 +16,9 @@ use portcullis_secret::file_names;
 
 use super::fold::{PLACES_MAX, fold};
 use super::view::{ViewPlaces, join};
-use super::{Hand, Masks};
+use super::{Hand, Masks, Reach};
 use crate::files::class;
+use crate::files::ignored::IgnoreFiles;
 
 /// Under these actions a command is said to read.
 const READING: &[&str] = &["read"];
@@ -28,7 +32,7 @@ const NAMED: usize = 8;
 /// Sessions of which it is known what they were told.
 const SESSIONS: usize = 1_024;
 
-/// Files that hold secrets and are shown empty.
+/// Files that hold secrets and are shown empty, or closed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct EmptiedFiles {
     found: Vec<MatchedPlace>,
@@ -36,11 +40,12 @@ pub(crate) struct EmptiedFiles {
     folded: Vec<MatchedPlace>,
 }
 
-/// What a find is: shown empty, or closed.
+/// What a find is: shown empty; closed because git's index names it; closed because git would add it.
 const EMPTY: usize = 0;
-const CLOSED: usize = 1;
+const LISTED: usize = 1;
+const NOT_IGNORED: usize = 2;
 
-/// Exactly these paths, each as one of the two.
+/// Exactly these paths, each as one of the three.
 struct ExactPaths {
     paths: HashMap<String, usize>,
     anchors: Vec<String>,
@@ -67,12 +72,12 @@ impl PlaceMatcher for ExactPaths {
 impl EmptiedFiles {
     /// Places of a view that are shown empty.
     pub(super) fn empty<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = PathBuf> + 's {
-        self.places(shown, EMPTY)
+        self.places(shown, |which| which == EMPTY)
     }
 
     /// Places of a view that cannot be opened: git would commit an empty file.
     pub(super) fn closed<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = PathBuf> + 's {
-        self.places(shown, CLOSED)
+        self.places(shown, |which| which != EMPTY)
     }
 
     /// Places of a view that hold secrets only where they are, or only by the link that leads there: a command that moves a
@@ -88,8 +93,8 @@ impl EmptiedFiles {
         found.flat_map(|found| shown.places_of(&found.mount, &found.beneath))
     }
 
-    fn places<'s>(&'s self, shown: &'s ViewPlaces, which: usize) -> impl Iterator<Item = PathBuf> + 's {
-        let found = self.found.iter().filter(move |found| found.which == which);
+    fn places<'s>(&'s self, shown: &'s ViewPlaces, which: fn(usize) -> bool) -> impl Iterator<Item = PathBuf> + 's {
+        let found = self.found.iter().filter(move |found| which(found.which));
         found.flat_map(|found| shown.places_of(&found.mount, &found.beneath))
     }
 
@@ -103,9 +108,16 @@ impl EmptiedFiles {
     }
 }
 
+/// What a command is and what was decided about it.
+pub(super) struct Shown<'d> {
+    pub(super) reach: Reach,
+    /// Secrets that it was allowed to see.
+    pub(super) decided: &'d [Resource],
+}
+
 impl Hand {
-    /// Whether a file holds secrets now that a command launched with `since` sees as it is: it must not go on with its old
-    /// view.
+    /// Whether a file holds secrets now that a command launched with `since` sees as it is, or sees empty although git would
+    /// add it now: it must not go on with its old view.
     pub(crate) async fn secrets_changed(
         &self,
         caller: &Caller,
@@ -113,18 +125,19 @@ impl Hand {
         since: &EmptiedFiles,
         sighted: Arc<Vec<SightedEntry>>,
     ) -> Result<bool, ToolFailure> {
-        let now = self.emptied(caller, masks, &[], sighted).await?;
+        let now = self.emptied(caller, masks, Shown { reach: Reach::Writable, decided: &[] }, sighted).await?;
         let key = |one: &MatchedPlace| (one.mount.clone(), one.beneath.clone(), one.object);
-        let known: HashSet<_> = since.found.iter().chain(&since.folded).map(key).collect();
-        Ok(!now.found.iter().all(|one| known.contains(&key(one))))
+        let known: HashMap<_, _> = since.found.iter().chain(&since.folded).map(|one| (key(one), one.which)).collect();
+        let same = |one: &MatchedPlace| known.get(&key(one)).is_some_and(|which| *which != EMPTY || one.which == EMPTY);
+        Ok(!now.found.iter().all(same))
     }
 
-    /// What a command of this caller sees empty now, besides what is closed to it.
+    /// What a command of this caller sees empty now, or cannot open, besides what rules close to it.
     pub(super) async fn emptied(
         &self,
         caller: &Caller,
         masks: &Masks,
-        decided: &[Resource],
+        Shown { reach, decided }: Shown<'_>,
         sighted: Arc<Vec<SightedEntry>>,
     ) -> Result<EmptiedFiles, ToolFailure> {
         let decided: HashSet<String> =
@@ -154,9 +167,17 @@ impl Hand {
                 !decided.contains(&one.path) && !Path::new(&one.path).ancestors().any(|around| closed.contains(around))
             });
             let mut paths = HashMap::new();
+            let mut ignores = IgnoreFiles::default();
             for secret in class::secrets_among(candidates, Some(&hand.0.own)) {
+                let which = match reach {
+                    _ if secret.listed => LISTED,
+                    // What cannot write stages nothing.
+                    Reach::ReadOnly => EMPTY,
+                    Reach::Writable if secret.is_ignored(&mut ignores) => EMPTY,
+                    Reach::Writable => NOT_IGNORED,
+                };
                 if !open.may_show(&secret.path, secret.class) {
-                    paths.insert(secret.path, if secret.listed { CLOSED } else { EMPTY });
+                    paths.insert(secret.path, which);
                 }
             }
             if paths.is_empty() {
@@ -165,6 +186,15 @@ impl Hand {
             // Other names of the same files too.
             let mut found = matching::find(hand.mounts(), &ExactPaths::of(paths)).map_err(cannot)?;
             let folded = fold(&mut found, hand.mounts());
+            // A folder is what the strictest in it is.
+            let strict: HashMap<(&str, &Path), usize> = folded
+                .iter()
+                .filter(|one| one.which != EMPTY)
+                .flat_map(|one| one.beneath.ancestors().map(|folder| ((one.mount.as_str(), folder), one.which)))
+                .collect();
+            for one in &mut found {
+                one.which = strict.get(&(one.mount.as_str(), one.beneath.as_path())).copied().unwrap_or(one.which);
+            }
             if found.len() > PLACES_MAX {
                 return Err(ToolFailure::sandbox_unavailable(format!(
                     "{} files here look as if they held secrets, and at most {PLACES_MAX} can be kept from a command; \
@@ -202,7 +232,12 @@ impl Hand {
         let mut told = Vec::new();
         for (paths, how) in [
             (of(EMPTY), "shown empty to commands"),
-            (of(CLOSED), "closed to commands (git has other content under this name)"),
+            (of(LISTED), "closed to commands (git has other content under this name)"),
+            (
+                of(NOT_IGNORED),
+                "closed to commands (git does not ignore it and would commit it empty; once .gitignore names it, commands \
+                 see it empty)",
+            ),
         ] {
             match paths.len() {
                 0 => {}

@@ -43,10 +43,12 @@ pub(crate) async fn stoppable<T: Send + 'static>(
     let running = off_thread(move || work(&stop));
     let mut running = std::pin::pin!(running);
     tokio::select! {
-        done = &mut running => done,
+        // The cancel first: a search that has not begun by then stops at once.
+        biased;
         _ = context.cancelled() => {
             drop(guard);
             running.await
         }
+        done = &mut running => done,
     }
 }

@@ -64,14 +64,15 @@ impl ShellTools {
         let names = |program: &str, folder: &Folder| {
             let folder =
                 if is_relative(program) && *folder != Folder::Elsewhere { places.of(folder)? } else { cwd.to_owned() };
-            Some(program::names(&self.files.mounts, &folder, program))
+            program::names(&self.files.mounts, &folder, program)
         };
         let mut analysis = command::analyse(line).linked(&names);
         if let unknown @ [_, ..] = places.unknown(&analysis.placed()).as_slice() {
             let programs = unknown.iter().map(|program| format!("`{program}`")).collect::<Vec<_>>().join(", ");
             analysis.opaque.push(format!("{NO_FOLDER}: {programs}"));
         }
-        let requests = line_access(&analysis, &Action::new(action), line, &by_mounts).into_iter();
+        let requests = line_access(&analysis, &Action::new(action), line, &by_mounts);
+        let requests = self.with_looking(requests, (line, &analysis), &places).into_iter();
         let mut requests: Vec<AccessRequest> = requests.map(class::with_places).collect();
         let known = analysis.commands.iter().zip(&analysis.folders).map(|(argv, folder)| (argv, places.of(folder)));
         let words = known.flat_map(|(argv, folder)| argv.iter().skip(1).map(move |word| (folder.clone(), word)));

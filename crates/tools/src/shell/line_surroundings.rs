@@ -13,7 +13,7 @@ use super::named_files::AnalysedLine;
 use super::places::{LineFolders, joined};
 use super::programs::LookupStart;
 use super::project_script::{NotKnown, Project, QuotedScript};
-use super::{HOME, ShellTools, programs, project_script};
+use super::{HOME, ShellTools, programs, project_script, script_file};
 use crate::hand::Hand;
 
 /// Bytes of a project's file that is looked at for a script to quote.
@@ -82,13 +82,26 @@ impl ShellTools {
                 None => Bound::new(title, "not known before the line runs", ""),
             });
         }
-        let line = AnalysedLine { text: &would.line, placed: &placed, opaque: !analysis.opaque.is_empty() };
+        let line = AnalysedLine {
+            text: &would.line,
+            placed: &placed,
+            redirections: &analysis.redirections,
+            opaque: !analysis.opaque.is_empty(),
+        };
         let programs =
             programs::bound(&line, &LookupStart { places: &places, path: value("PATH"), home: value("HOME") });
+        let may_show = |place: &str| {
+            let seen = self.files.rules.now(&would.caller, &["read"], place).may_see(place);
+            seen && self.files.secret_at(place).is_none()
+        };
+        let run = script_file::run_by(&placed, &places);
+        let others: Vec<String> = programs.files.into_iter().filter(|place| !run.contains(place)).collect();
+        let scripts = script_file::facts(&run, &others, &places, &may_show);
         around.bound.extend(programs.bound);
         if !programs.words.is_empty() {
             around.facts.push(("programs".to_owned(), programs.words.join(", ")));
         }
+        around.facts.extend(scripts);
         if programs.together > 0 {
             let fact = format!("{}; the answer is bound to all of them as one", programs.together);
             around.facts.push(("further programs and files".to_owned(), fact));

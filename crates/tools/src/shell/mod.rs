@@ -11,6 +11,7 @@ mod last_output;
 mod line;
 mod line_input;
 mod line_surroundings;
+mod looking;
 mod makefile;
 mod named_files;
 mod package_script;
@@ -22,6 +23,7 @@ mod programs;
 mod project_script;
 mod recipe_file;
 mod run;
+mod script_file;
 mod session_shell;
 mod view;
 
@@ -46,7 +48,11 @@ use crate::hand::Hand;
 use crate::tool_name;
 pub(crate) use env_input::{BringsVariables, NoVariables, WithEnv};
 use line_input::LineInput;
+pub(crate) use named_files::{found_as, pieces};
+pub(crate) use places::is_relative;
 use posture::Posture;
+pub(crate) use programs::is_interpreter;
+pub(crate) use project_script::runs_scripts;
 pub(crate) use view::StateView;
 
 /// What the shell tools are made of.

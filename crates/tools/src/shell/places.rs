@@ -81,7 +81,7 @@ impl LineFolders<'_> {
 }
 
 /// A program that is found from the folder it is run in.
-pub(super) fn is_relative(program: &str) -> bool {
+pub(crate) fn is_relative(program: &str) -> bool {
     program.contains('/') && !program.starts_with('/') && !portcullis_command::is_assignment(program)
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use portcullis_command::is_of_a_process;
 use portcullis_sandbox::MountTable;
 
 use crate::hand::SYSTEM_FOLDERS;
@@ -40,8 +41,9 @@ const MANY_IN_ONE: &[&str] = &[
     "multitool",
 ];
 
-/// The names of the links and of the file that `program` leads to, seen from `cwd`, other than the one that is written.
-pub(super) fn names(mounts: &MountTable, cwd: &str, program: &str) -> Vec<String> {
+/// The names of the links and of the file that `program` leads to, seen from `cwd`, other than the one that is written. `None`
+/// if the way leads to what a process has open, which becomes known only when the line runs.
+pub(super) fn names(mounts: &MountTable, cwd: &str, program: &str) -> Option<Vec<String>> {
     let base = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut at = if program.contains('/') {
         Path::new(cwd).join(program)
@@ -49,13 +51,16 @@ pub(super) fn names(mounts: &MountTable, cwd: &str, program: &str) -> Vec<String
         let found = SYSTEM_FOLDERS.iter().map(|folder| Path::new(folder).join(program));
         match found.into_iter().find(|place| place.symlink_metadata().is_ok()) {
             Some(place) => place,
-            None => return Vec::new(),
+            None => return Some(Vec::new()),
         }
     };
     let written = base(&at);
     let mut out: Vec<String> = Vec::new();
     for _ in 0..LINKS_MAX {
         at = in_its_folder(mounts, &at);
+        if is_of_a_process(&at.to_string_lossy()) {
+            return None;
+        }
         let Ok(target) = std::fs::read_link(host_place(mounts, &at)) else { break };
         at = at.parent().unwrap_or(Path::new("/")).join(target);
         let Some(name) = base(&at) else { break };
@@ -66,15 +71,16 @@ pub(super) fn names(mounts: &MountTable, cwd: &str, program: &str) -> Vec<String
             out.push(name);
         }
     }
-    out
+    Some(out)
 }
 
 /// The same place with the links of its folder followed, as a command comes upon them. Folders of the system lead nowhere
-/// else.
+/// else, unless the way goes up again from one of them.
 fn in_its_folder(mounts: &MountTable, place: &Path) -> PathBuf {
     let beneath = |place: &Path| mounts.mounts().any(|mount| place.starts_with(mount.root().as_str()));
     let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return lexical(place) };
-    if !beneath(folder) {
+    let goes_up = folder.components().any(|part| part == Component::ParentDir);
+    if !beneath(folder) && !goes_up {
         return lexical(place);
     }
     let mut todo: Vec<PathBuf> = vec![folder.to_owned()];
@@ -90,8 +96,11 @@ fn in_its_folder(mounts: &MountTable, place: &Path) -> PathBuf {
             Component::CurDir | Component::Prefix(_) => {}
             Component::Normal(part) => {
                 let inside = real.join(part);
+                if is_of_a_process(&inside.to_string_lossy()) {
+                    return inside.join(name);
+                }
                 match std::fs::read_link(host_place(mounts, &inside)) {
-                    Ok(target) if links < FOLDER_LINKS_MAX && beneath(&inside) => {
+                    Ok(target) if links < FOLDER_LINKS_MAX && (goes_up || beneath(&inside)) => {
                         links += 1;
                         todo.push(target);
                     }

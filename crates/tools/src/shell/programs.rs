@@ -36,6 +36,8 @@ pub(super) struct Programs {
     pub(super) bound: Vec<Bound>,
     /// `name = place`
     pub(super) words: Vec<String>,
+    /// The files that it names for them, by their virtual paths.
+    pub(super) files: Vec<String>,
     /// Commands that run a file in a folder, or by a pattern, that becomes known only when the line runs.
     pub(super) unknown: Vec<String>,
     /// How many of them are bound as one.
@@ -76,6 +78,7 @@ pub(super) fn bound(line: &AnalysedLine<'_>, from: &LookupStart<'_>) -> Programs
             None => out.bound.push(Bound::new(title, "not found in any folder", "")),
         }
     }
+    files.of_inputs(line.redirections, line.placed);
     if line.opaque {
         files.of_text(line.text, line.placed);
     }
@@ -83,6 +86,7 @@ pub(super) fn bound(line: &AnalysedLine<'_>, from: &LookupStart<'_>) -> Programs
     out.unknown.extend(wide.into_iter().map(|pattern| format!("`{pattern}`")));
     let is_bound = |place: &String| out.bound.iter().any(|program| program.what == *place);
     let files: Vec<_> = files.into_iter().filter(|(place, _)| !is_bound(place)).collect();
+    out.files = files.iter().map(|(place, _)| place.clone()).collect();
     out.bound.extend(files.into_iter().map(|(place, identity)| Bound::new(format!("the file {place}"), "", identity)));
     out.words.dedup();
     out.bind_the_rest_as_one();
@@ -122,7 +126,7 @@ fn program(name: &str, cwd: &str, from: &LookupStart<'_>) -> Option<(String, Str
     })
 }
 
-fn is_interpreter(program: &str) -> bool {
+pub(crate) fn is_interpreter(program: &str) -> bool {
     let name = command::base(program);
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&bare)

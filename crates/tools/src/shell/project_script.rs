@@ -96,7 +96,7 @@ pub(super) fn is_steered<'n>(line: &str, mut env: impl Iterator<Item = &'n Strin
 }
 
 /// Whether a command may run a script that it finds in its folder.
-pub(super) fn runs_scripts(argv: &[String]) -> bool {
+pub(crate) fn runs_scripts(argv: &[String]) -> bool {
     let Some((program, words)) = argv.split_first() else { return false };
     let tells = words.len() == 1 && matches!(words[0].as_str(), "--version" | "--help" | "-v" | "-V" | "-h");
     match command::base(program) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use portcullis_base::{CommandId, EnvKey, Risk};
+use portcullis_base::{CommandId, EnvKey, Risk, SideEffects};
 use portcullis_contract::{
     BuildError, Caller, DefaultPolicy, EndedCommand, Precondition, Prepared, Resolved, ShellFact, SpoolRef, Tool,
     ToolContext, ToolFailure,
@@ -128,9 +128,11 @@ impl CommandRunner {
         let mut plan = self.hand.plan(context.caller(), argv, &cwd, Reach::Writable).await?;
         plan.also(&env);
         let env_keys = plan.env_names.clone();
-        let ran = self.hand.run(context, plan).await?;
+        let ran = self.hand.run_line(context, &input.command, plan).await?;
         // From here on it has run, whatever became of it.
-        hand::ran_to_its_end(context, &cwd);
+        if !ran.never_ran {
+            hand::ran_to_its_end(context, &cwd);
+        }
         let command_id = self.shell.book.fresh_command();
         let (exit_code, signal) = exit(&ran);
         if let Some(command_id) = command_id {
@@ -146,6 +148,8 @@ impl CommandRunner {
             _ => {
                 return Err(match &ran.limit {
                     Some(limit) => limit.failure().with_exit(exit_code, signal),
+                    None if ran.never_ran => ToolFailure::command(exit_code, signal, ended_words(&ran))
+                        .with_side_effects(SideEffects::none()),
                     None => ToolFailure::command(exit_code, signal, ended_words(&ran)),
                 });
             }

@@ -12,7 +12,7 @@ async fn inputs_are_the_published_ones_closed_and_described() {
     let world = World::new();
     let process = world.start();
     let tools = process.definitions(world.session().await);
-    let expected: [(&str, &[&str], &[&str]); 17] = [
+    let expected: &[(&str, &[&str], &[&str])] = &[
         ("artifact_grep", &["id", "pattern"], &["id", "pattern", "literal", "context", "limit"]),
         ("artifact_read", &["id"], &["id", "range", "around", "lines", "tail"]),
         ("edit", &["file_path", "old_string", "new_string"], &["file_path", "old_string", "new_string", "replace_all"]),
@@ -32,7 +32,7 @@ async fn inputs_are_the_published_ones_closed_and_described() {
         ("write", &["file_path", "content"], &["file_path", "content"]),
     ];
     assert_eq!(tools.keys().collect::<Vec<_>>(), expected.iter().map(|(name, ..)| name).collect::<Vec<_>>());
-    for (name, required, fields) in expected {
+    for &(name, required, fields) in expected {
         let schema = &tools[name].input_schema;
         assert_eq!(schema.get("required").cloned().unwrap_or(json!([])), json!(required), "{name}");
         assert_eq!(schema["additionalProperties"], false, "{name}");

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use portcullis_base::limits;
 use portcullis_contract::{Tool, ToolName, seam};
-use portcullis_pipeline::{ArtifactShelf, BaselineBook, PathRules, ShellBook, TaskBook};
+use portcullis_pipeline::{ArtifactShelf, HeldSessions, PathRules, ShellBook, TaskBook};
 use portcullis_sandbox::{MountTable, TreeOwner};
 use portcullis_store::MemoryArtifacts;
 use portcullis_tools::{
@@ -68,7 +68,7 @@ static TOOLS: LazyLock<BTreeMap<ToolName, Tool>> = LazyLock::new(|| {
         profile: Profile::Managed,
         hand: None,
         mounts: Arc::new(mounts),
-        baselines: BaselineBook::default(),
+        held_sessions: HeldSessions::default(),
         coverage: CoverageRule::Region,
         rules: PathRules::default(),
     };

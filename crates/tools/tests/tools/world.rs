@@ -14,7 +14,7 @@ use portcullis_event::facts::SessionCreated;
 use portcullis_event::fold::Baseline;
 use portcullis_event::{Actor, Observed, Stamp};
 use portcullis_pipeline::{
-    Admission, Append, Approvals, ArtifactShelf, BaselineBook, Disposition, Gate, GateParts, Opened, Placement,
+    Admission, Append, Approvals, ArtifactShelf, Disposition, Gate, GateParts, HeldSessions, Opened, Placement,
     Proposal, RegistrationGuard, Registry, Session, ShellBook, Turn,
 };
 use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
@@ -55,7 +55,7 @@ pub struct World {
 /// One process: a gate with the tools registered.
 pub struct Process {
     gate: Gate,
-    pub baselines: BaselineBook,
+    pub held_sessions: HeldSessions,
     _registered: RegistrationGuard,
     ids: Arc<SeededIds>,
     clock: Arc<ManualClock>,
@@ -139,7 +139,7 @@ impl World {
         }
         let hidden: Vec<PathBuf> = self.hidden.iter().map(|name| self.path(name)).collect();
         let mounts = mounts.hiding(hidden.iter().map(PathBuf::as_path));
-        let baselines = BaselineBook::default();
+        let held_sessions = HeldSessions::default();
         let store: Arc<dyn Store> = self.store.clone();
         let artifacts: Arc<dyn Artifacts> = self.artifacts.clone();
         let shelf = ArtifactShelf::new(store.clone(), artifacts.clone(), TENANT);
@@ -162,7 +162,7 @@ impl World {
             project: "test".to_owned(),
             principal: "user:test".to_owned(),
             approvals: Approvals::Unavailable,
-            baselines: baselines.clone(),
+            held_sessions: held_sessions.clone(),
             artifact_quota: limits::ARTIFACT_QUOTA,
             ask_expiry: limits::ASK_EXPIRY,
         });
@@ -170,7 +170,7 @@ impl World {
             profile: Profile::Managed,
             hand: None,
             mounts: Arc::new(mounts),
-            baselines: baselines.clone(),
+            held_sessions: held_sessions.clone(),
             coverage: self.coverage,
             rules: gate.path_rules(),
         };
@@ -186,7 +186,7 @@ impl World {
         tools.extend(more);
         let registered = registrar.register(tools.clone()).expect("registered");
         let (ids, clock) = (self.ids.clone(), self.clock.clone());
-        Process { gate, baselines, _registered: registered, ids, clock, host: self.dir.path().to_owned(), tools }
+        Process { gate, held_sessions, _registered: registered, ids, clock, host: self.dir.path().to_owned(), tools }
     }
 
     fn with_commands(&self, gate: &Gate, shell: &ShellTools) -> BTreeMap<ToolName, Tool> {
@@ -223,6 +223,7 @@ impl World {
             name: None,
             tags: Vec::new(),
             config_hash: Digest::of(b""),
+            has_setup: false,
             workspace: None,
             custom_tools: Vec::new(),
         };
@@ -288,7 +289,7 @@ impl Hand<'_> {
     }
 
     pub fn baseline(&self, path: &str) -> Option<Baseline> {
-        self.process.baselines.get(self.id(), &format!("/workspace/{path}"))
+        self.process.held_sessions.baseline(self.id(), &format!("/workspace/{path}"))
     }
 
     /// Proposes a call and does not wait for it.

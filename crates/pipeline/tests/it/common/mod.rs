@@ -12,7 +12,7 @@ use portcullis_contract::{Content, DefaultPolicy, Resource, Semantics, Tool, Too
 use portcullis_event::facts::{AskReplied, Reply, SessionCreated};
 use portcullis_event::{Actor, Body, CheckpointKey, Event, LOCAL_TENANT, Observed, Stamp};
 use portcullis_pipeline::{
-    Append, Approvals, BaselineBook, Disposition, Gate, GateParts, Halt, Opened, Placement, Proposal,
+    Append, Approvals, Disposition, Gate, GateParts, Halt, HeldSessions, Opened, Placement, Proposal,
     RegistrationGuard, Registry, Session,
 };
 use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
@@ -175,6 +175,7 @@ impl World {
             name: None,
             tags: Vec::new(),
             config_hash: portcullis_base::Digest::of(b""),
+            has_setup: false,
             workspace: None,
             custom_tools: Vec::new(),
         };
@@ -256,7 +257,7 @@ impl World {
             project: "project".to_owned(),
             principal: "tester".to_owned(),
             approvals: self.approvals,
-            baselines: BaselineBook::default(),
+            held_sessions: HeldSessions::default(),
             artifact_quota: self.quota,
             ask_expiry: limits::ASK_EXPIRY,
         });
@@ -266,6 +267,7 @@ impl World {
             pid: 1,
             started: 1,
             what: "a test".to_owned(),
+            kind: portcullis_store::HolderKind::Standing,
         };
         Process { gate, registry, guard, owner, session: self.session }
     }
@@ -474,7 +476,7 @@ pub fn process_with_key(
         project: "project".to_owned(),
         principal: "tester".to_owned(),
         approvals: world.approvals,
-        baselines: BaselineBook::default(),
+        held_sessions: HeldSessions::default(),
         artifact_quota: world.quota,
         ask_expiry: limits::ASK_EXPIRY,
     });
@@ -484,6 +486,7 @@ pub fn process_with_key(
         pid: 1,
         started: 1,
         what: "a test".to_owned(),
+        kind: portcullis_store::HolderKind::Standing,
     };
     Process { gate, registry, guard, owner, session: world.session }
 }

@@ -168,10 +168,8 @@ impl World<'_> {
             return Vec::new();
         }
         let argv: Vec<String> = serde_json::from_str(&touch.text).expect("words");
-        // What git does with its words is known.
-        if argv[0] == "git" {
-            return Vec::new();
-        }
+        // Git knows its own words: one that is the name of a program is that program only where a rule names its verb too.
+        let verb_needed = argv[0] == "git";
         let in_force = |r: &&NaiveRule| {
             word_matches(&r.action, &touch.action)
                 && (r.agent.is_none() || r.agent.as_deref() == self.agent)
@@ -183,7 +181,7 @@ impl World<'_> {
         let on_a_tail = |r: &NaiveRule| {
             (1..argv.len()).any(|at| {
                 let tail = serde_json::to_string(&argv[at..]).expect("words");
-                matches!(r.pattern, Pattern::Argv(..))
+                matches!(&r.pattern, Pattern::Argv(words, _) if !verb_needed || words.len() > 1)
                     && fit(&r.pattern, &Touch { text: tail, ..touch.clone() }).is_some()
             })
         };

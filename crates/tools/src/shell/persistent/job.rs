@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::{CommandId, EnvKey, Reason, SessionId};
+use portcullis_base::{CommandId, EnvKey, Reason, SessionId, SideEffects, loads_code};
 use portcullis_command as command;
 use portcullis_contract::{
     Background, EndedCommand, Precondition, Resolved, ShellFact, SpoolRef, ToolContext, ToolFailure,
@@ -27,7 +27,7 @@ use super::shells::{ShellChoice, Shells};
 use super::sink::{Capture, CaptureHandle};
 use super::wait::UncollectedEnd;
 use crate::files::failure;
-use crate::hand::{LaunchedFailure, named, outermost, ran_to_its_end, tell_appeared};
+use crate::hand::{LaunchedFailure, NOT_FOUND, named, never_ran, outermost, ran_to_its_end, tell_appeared};
 use crate::shell::carry::carry_over;
 use crate::shell::line::brief;
 use crate::shell::posture::{Posture, ShellView};
@@ -174,7 +174,10 @@ impl Persistent {
         // Until its end is left for the waiting call.
         let busy = BusyShell::begin(&self.shells, context.caller().session_id, &live, &job.line, &captured);
         let over = self.see_through(&job, &live, context, capture, captured).await?;
-        ran_to_its_end(context, &cwd);
+        let never = over.exit_code() == Some(NOT_FOUND) && self.never_ran(context, &job.line, &live);
+        if !never {
+            ran_to_its_end(context, &cwd);
+        }
         let changes = match &over.outcome {
             Ok(done) => self.carry(context, &live, &known, &done.report),
             Err(_) => {
@@ -185,8 +188,8 @@ impl Persistent {
         self.remember(context, &live, &job.line, &cwd, &over);
         let failed = over.exit_code() != Some(0);
         let (stderr, stdout) = (over.captured.tails.text(Stream::Stderr), over.captured.tails.text(Stream::Stdout));
-        let denials =
-            if failed { named(&live.start.seen, stderr.as_bytes(), Some(stdout.as_bytes())) } else { Vec::new() };
+        // A line can be refused something and end well: `git config x y; true`.
+        let denials = named(&live.start.seen, stderr.as_bytes(), failed.then_some(stdout.as_bytes()));
         for denial in &denials {
             context.warn(denial.to_string());
         }
@@ -204,8 +207,18 @@ impl Persistent {
             self.shells.leave(context.caller().session_id, done);
         }
         drop(busy);
-        settled?;
+        settled.map_err(|failure| if never { failure.with_side_effects(SideEffects::none()) } else { failure })?;
         self.output(context, &live, job.line, over, &changes).await
+    }
+
+    /// Whether the program of a line was not found, so that nothing of it ran. A shell in which a word may stand for something
+    /// else, or whose `PATH` is not the one that it was started with, proves nothing.
+    fn never_ran(&self, context: &ToolContext, line: &str, live: &RunningShell) -> bool {
+        let plain = self.shell.live.look(context.caller().session_id).is_some_and(|shell| {
+            shell.altered.is_none() && !shell.changed.iter().any(|name| loads_code(name).is_some())
+        });
+        let path = live.start.given.get("PATH").map_or("", |path| path.expose());
+        plain && !context.is_cancelled() && never_ran(line, path, &live.start.seen)
     }
 
     /// From its first byte to its last. It is stopped when its call is, and goes away when it is to.

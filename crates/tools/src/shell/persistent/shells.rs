@@ -229,7 +229,7 @@ impl Shells {
                 let why = if self.hand().masks_changed(caller, masks).await? {
                     "a rule denies reading a file that it could see"
                 } else if self.hand().secrets_changed(caller, masks, emptied, Arc::clone(&sighted)).await? {
-                    "there is a file that holds secrets and that it could see"
+                    "there is a file that holds secrets and that it could see, or see empty"
                 } else if self.hand().places_changed(later, &sighted) {
                     "there is a file that runs later outside of the sandbox and that it could change"
                 } else {

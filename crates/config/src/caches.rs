@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use portcullis_config::Home;
+use crate::Home;
 
 /// The bytes of one block, in which the kernel counts what a file takes.
 const BLOCK: u64 = 512;

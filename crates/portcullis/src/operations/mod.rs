@@ -1,0 +1,65 @@
+//! What can be done with a store and its sessions besides making calls, for every way in. Each operation is a file, has its
+//! own type for the answer and its own error; none knows a terminal.
+
+mod accept_loss;
+mod audit;
+mod backtest;
+mod erase;
+mod evidence;
+mod export;
+mod export_file;
+mod fork;
+mod gc;
+mod import;
+
+use std::sync::Arc;
+
+use portcullis_base::{AppendId, Clock, IdGen, SessionId, TenantId};
+use portcullis_event::{Actor, EventBody, Stamp, operator_log_of};
+use portcullis_store::{Commit, SessionKey, Store, StoreError};
+
+pub use accept_loss::{AcceptedLoss, accept_loss};
+pub use audit::{AuditReport, StoreAudit, VerifiedSession};
+pub use backtest::{Backtest, BacktestError, BacktestTally, ChangedDecision, SessionBacktest};
+pub use erase::{ErasedSession, Erasure, ErasureError};
+pub use evidence::{EvidenceError, evidence_of, write_evidence};
+pub use export::{Content, Export, ExportError, ExportedArtifact, HeadLine, Manifest};
+pub use export_file::{CheckedExport, ExportFileError};
+pub use fork::{ForkedSession, SessionForkError, fork_session};
+pub use gc::{Garbage, GarbageError, leftover_words};
+pub use import::{ImportError, ImportedSession, SoundExport, import_session};
+
+/// Hears how many more events were worked on.
+pub type EventsSeen<'a> = &'a (dyn Fn(u64) + Sync);
+
+/// Somebody who works on a store: what a write needs besides its facts.
+#[derive(Clone)]
+pub struct Operator {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Whose sessions it is about.
+    pub tenant: TenantId,
+    /// Where ids come from.
+    pub ids: Arc<dyn IdGen>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// The login that facts record.
+    pub by: String,
+    /// What this process is called where it holds a session.
+    pub called: String,
+}
+
+impl Operator {
+    fn key(&self, session: SessionId) -> SessionKey {
+        SessionKey { tenant: self.tenant, session }
+    }
+
+    /// Writes what was done to the store itself into the operator log.
+    async fn record<B: EventBody>(&self, did: &B) -> Result<(), StoreError> {
+        let actor = Actor::user(&self.by);
+        let stamp = Stamp { ids: &*self.ids, clock: &*self.clock, actor: &actor, turn_id: None, wake_id: None };
+        let append = AppendId::make(&*self.ids, self.clock.now());
+        let commit = Commit::client(self.key(operator_log_of(self.tenant)), append, vec![stamp.draft(did)]);
+        self.store.commit(commit).await.map(drop)
+    }
+}
