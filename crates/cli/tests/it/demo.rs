@@ -247,7 +247,7 @@ fn the_repair_of_a_kept_demo_is_taken_back_by_the_command_that_it_prints() {
     let line =
         ran.out.lines().find_map(|line| line.strip_prefix("to take the repair back, type /undo in: portcullis "));
     let (mut child, keys, out) = on_terminal(&world, line.expect("a command"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     terminal.says("/undo");
     terminal.until("is as it was before the last change");
     terminal.says("/quit");

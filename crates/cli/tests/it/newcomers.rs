@@ -173,7 +173,7 @@ fn a_conversation_has_its_first_message_for_a_name_without_its_keys() {
     let script = "[[turn]]\ntext = \"Hello.\"\n[[turn]]\ntext = \"Again.\"\n";
     let words = format!("run --model {}", crate::run_talk::model(&world, script));
     let (mut child, keys, out) = common::on_terminal(&world, &words);
-    let mut terminal = crate::run_talk::Terminal { keys, out, shown: String::new() };
+    let mut terminal = crate::run_talk::Terminal::new(keys, out);
     terminal.says("mend it with AKIA2QWERTYUIOPASDFG please");
     terminal.until("Hello.");
     terminal.says("something else");

@@ -20,7 +20,7 @@ const FORGED: [&str; 6] = [
 fn at_80_by_24(world: &World, words: &str) -> (Child, Terminal) {
     let line = format!("stty cols 80 rows 24 && {} {words}; echo it is over", binary().display());
     let (child, keys, out) = in_shell(world, &line);
-    (child, Terminal { keys, out, shown: String::new() })
+    (child, Terminal::new(keys, out))
 }
 
 /// What is shown up to the end, in rows and without colours.

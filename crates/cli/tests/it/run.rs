@@ -159,7 +159,7 @@ fn a_key_selects_and_enter_answers_an_ask_at_a_terminal() {
     let world = project();
     let model = script(&world, MEND);
     let (mut child, keys, out) = on_terminal(&world, &format!("run mend --model {model}"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     let shown = terminal.until("b no, because");
     assert!(shown.contains("+echo") && shown.contains("this project"), "{shown}");
     terminal.answers("a");

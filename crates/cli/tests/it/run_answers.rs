@@ -140,7 +140,7 @@ fn on_a_terminal_a_line_stands_between_the_half_answer_and_the_whole_one() {
         wire.model
     );
     let (mut child, keys, out) = in_shell(&world, &line);
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     // Shown while it comes.
     terminal.until(FIRST.trim());
     terminal.until("a line you type tries at once");

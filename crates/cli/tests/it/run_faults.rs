@@ -235,9 +235,8 @@ text = "It ended."
 "#;
     let model = script(&world, text);
     let mut child = world.command(&["run", "go", "--model", &model, "--approvals", "allow"]).spawn().expect("starts");
-    while !world.workspace.join("began.txt").exists() {
-        std::thread::yield_now();
-    }
+    // The file is there before the shell has written its line into it.
+    comes("the command wrote its line", || world.read_or_nothing("began.txt") == "began\n");
     child.kill().expect("killed");
     child.wait().expect("gone");
     let since = std::time::Instant::now();

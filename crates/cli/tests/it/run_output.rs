@@ -16,7 +16,7 @@ fn the_last_lines_of_a_running_command_are_seen_before_it_ends() {
     let command = "for n in 1 2 3 4 5 6 7; do echo line $n; done; printf '\\033[2Jcleared\\n'; until [ -e go ]; do sleep 0.05; done; echo last";
     let model = model(&world, &script(command));
     let (mut child, keys, out) = on_terminal(&world, &format!("run --model {model} --approvals allow go"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     let shown = terminal.until("  │ line 7");
     assert!(!shown.contains("│ line 1\r") && !shown.contains("│ line 2\r"), "only the last few: {shown:?}");
     // What would clear the screen is shown as what it is.
@@ -153,7 +153,7 @@ fn a_terminal_that_cannot_draw_gets_only_the_tail() {
     let line =
         format!("TERM=dumb {} run --model {model} --approvals allow go; echo over", crate::common::binary().display());
     let (mut child, keys, out) = crate::common::in_shell(&world, &line);
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     comes("it runs", || world.workspace.join("began").exists());
     std::thread::sleep(std::time::Duration::from_millis(600));
     world.write("go", "");
@@ -175,7 +175,7 @@ fn l69_a_secret_is_masked_in_what_is_seen_live() {
         crate::common::binary().display()
     );
     let (mut child, keys, out) = crate::common::in_shell(&world, &line);
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     comes("it runs", || world.workspace.join("began").exists());
     let shown = terminal.until("  │ ");
     world.write("go", "");

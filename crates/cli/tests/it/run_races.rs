@@ -12,7 +12,7 @@ const SCRIPT: &str =
 fn asked(world: &World, command: &str) -> (std::process::Child, Terminal, String) {
     let model = model(world, &SCRIPT.replace("COMMAND", command));
     let (child, keys, out) = on_terminal(world, &format!("run --model {model} --approvals ask"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     terminal.until(READY);
     terminal.types("go\r");
     terminal.until("b no, because");
@@ -100,7 +100,7 @@ fn a_run_waits_for_the_process_that_answered_its_ask_and_runs_the_call() {
 fn one_asked(world: &World) -> (std::process::Child, Terminal, String) {
     let model = model(world, &SCRIPT.replace("COMMAND", "touch made"));
     let (child, keys, out) = on_terminal(world, &format!("run go --model {model} --approvals ask"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     terminal.until("b no, because");
     let session = world.run(&["sessions", "list"]).ends(0).id("sesn_");
     (child, terminal, session)

@@ -5,14 +5,33 @@ use std::process::{ChildStdin, ChildStdout};
 
 use crate::common::{World, next_printed, on_terminal};
 
+/// How many of these bytes end with a whole character and with no half of a question for the cursor.
+fn whole(bytes: &[u8]) -> usize {
+    let whole = match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    };
+    let half = (1..WHERE.len()).find(|n| bytes[..whole].ends_with(&WHERE[..*n]));
+    whole - half.unwrap_or(0)
+}
+
 /// A terminal that a person sits at: it says where the cursor is when it is asked, as every real one does.
 pub struct Terminal {
     pub keys: ChildStdin,
     pub out: ChildStdout,
     pub shown: String,
+    /// The beginning of a character or of a question for the cursor, whose rest has not come yet.
+    begun: Vec<u8>,
 }
 
+/// How a program asks a terminal where the cursor is.
+const WHERE: &[u8] = b"\x1b[6n";
+
 impl Terminal {
+    pub fn new(keys: ChildStdin, out: ChildStdout) -> Self {
+        Self { keys, out, shown: String::new(), begun: Vec::new() }
+    }
+
     /// Types a line at a prompt.
     pub fn says(&mut self, line: &str) {
         self.until(READY);
@@ -36,11 +55,12 @@ impl Terminal {
             }
             let n = next_printed(&mut self.out, &mut chunk, &text);
             assert!(n > 0, "it ended before `{text}`: {}", self.shown);
-            let new = String::from_utf8_lossy(&chunk[..n]).into_owned();
-            for _ in new.matches("\x1b[6n") {
+            self.begun.extend_from_slice(&chunk[..n]);
+            let new: Vec<u8> = self.begun.drain(..whole(&self.begun)).collect();
+            for _ in new.windows(WHERE.len()).filter(|at| *at == WHERE) {
                 self.keys.write_all(b"\x1b[1;1R").expect("answered");
             }
-            self.shown.push_str(&new);
+            self.shown.push_str(&String::from_utf8_lossy(&new));
         }
     }
 
@@ -88,7 +108,7 @@ fn a_conversation_shows_what_changed_takes_it_back_and_counts() {
                   [[turn]]\nwhen = { contains = \"/undo\" }\ntext = \"I know.\"\n";
     let model = model(&world, script);
     let (mut child, keys, out) = on_terminal(&world, &format!("run --model {model} --approvals allow"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     terminal.until(READY);
     terminal.types("change it\r");
     terminal.until("I changed it.");
@@ -120,7 +140,7 @@ fn an_undo_is_refused_when_the_file_is_not_as_the_session_left_it() {
                   [[turn]]\ntext = \"I changed it.\"\n";
     let model = model(&world, script);
     let (mut child, keys, out) = on_terminal(&world, &format!("run --model {model} --approvals allow"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     terminal.until(READY);
     terminal.types("/undo\r");
     terminal.until("changed no file");
@@ -145,7 +165,7 @@ fn what_is_typed_while_it_works_is_heard_at_the_next_turn() {
                   [[turn]]\ntext = \"Nobody spoke.\"\n";
     let model = model(&world, script);
     let (mut child, keys, out) = on_terminal(&world, &format!("run --model {model} --approvals allow"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     terminal.until(READY);
     terminal.types("go\r");
     while !world.workspace.join("began").exists() {

@@ -25,7 +25,7 @@ fn pid(child: &Child) -> Pid {
 fn on(world: &World, before: &str, words: &str) -> (Child, Terminal) {
     let (child, keys, out) =
         in_shell(world, &format!("{before} {} {words}; echo; stty -a; echo over", binary().display()));
-    (child, Terminal { keys, out, shown: String::new() })
+    (child, Terminal::new(keys, out))
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn what_is_typed_while_a_prompt_is_worked_on_is_heard_and_never_reaches_the_shel
     let run = format!("{} run --model {model} --approvals allow go", binary().display());
     // What a shell would read after it is printed.
     let (mut child, keys, out) = in_shell(&world, &format!("{run}; echo; timeout 1 cat -v; echo; echo over"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     comes("it works", || world.workspace.join("began").exists());
     terminal.types("echo typed");
     terminal.until("> echo typed");
@@ -254,7 +254,7 @@ fn a_run_in_the_background_leaves_the_terminal_alone() {
     let run = format!("{} run --model {model} go", binary().display());
     // With job control, as at a prompt: a process that reads or sets the terminal from there is stopped.
     let (mut child, keys, out) = in_shell(&world, &format!("set -m; {run} & wait $!; echo code $?; jobs; echo over"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     let shown = terminal.until("over");
     assert!(shown.contains("Done.") && shown.contains("code 0"), "{shown}");
     child.wait().expect("ends");
@@ -279,7 +279,7 @@ fn a_folder_or_a_model_by_any_name_does_not_steer_the_terminal() {
     ] {
         let line = format!("cd {} && {} {words}; echo over", crate::common::shell_word(&folder), binary().display());
         let (mut child, keys, out) = in_shell(&world, &line);
-        let mut terminal = Terminal { keys, out, shown: String::new() };
+        let mut terminal = Terminal::new(keys, out);
         let mut shown = String::new();
         if words.ends_with(".toml") {
             shown = terminal.until(READY);
@@ -296,7 +296,7 @@ fn a_folder_or_a_model_by_any_name_does_not_steer_the_terminal() {
     let word = crate::common::shell_word(&export);
     let line = format!("{} sessions export {session} --out {word}; echo over", binary().display());
     let (mut child, keys, out) = in_shell(&world, &line);
-    let shown = Terminal { keys, out, shown: String::new() }.until("over");
+    let shown = Terminal::new(keys, out).until("over");
     assert!(!steers(&shown) && shown.contains("OWNED"), "{shown:?}");
     child.wait().expect("ends");
 }

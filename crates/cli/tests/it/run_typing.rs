@@ -15,7 +15,7 @@ const EDIT: &str = "[[turn]]\ncalls = [{ name = \"read\", input = { file_path = 
 pub fn talking(world: &World, script: &str, flags: &str) -> (Child, Terminal) {
     let model = model(world, script);
     let (child, keys, out) = on_terminal(world, &format!("run --model {model} {flags}"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     terminal.says("go");
     (child, terminal)
 }

@@ -25,7 +25,7 @@ fn say(text: &str) -> String {
 fn talk(world: &World, script: &[String], flags: &str) -> (Child, Terminal) {
     let model = model(world, &script.concat());
     let (child, keys, out) = on_terminal(world, &format!("run --model {model} --approvals allow {flags}"));
-    (child, Terminal { keys, out, shown: String::new() })
+    (child, Terminal::new(keys, out))
 }
 
 /// One `/undo` that works.

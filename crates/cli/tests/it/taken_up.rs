@@ -116,7 +116,7 @@ fn a_conversation_in_which_nothing_was_said_is_not_gone_on_with() {
     let (world, model) = scripted("[[turn]]\ntext = \"First.\"\n[[turn]]\ntext = \"Second.\"\n");
     world.run(&["run", "hello", "--model", &model]).ends(0).says("First.");
     let (mut child, keys, out) = on_terminal(&world, &format!("run --model {model}"));
-    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let mut terminal = Terminal::new(keys, out);
     terminal.until(READY);
     terminal.types("\x04");
     child.wait().expect("ends");
