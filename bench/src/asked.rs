@@ -12,6 +12,7 @@ pub async fn allowed(runtime: &Runtime, session: &Session, n: u128, tool: &str, 
     let mut facts = Append::new();
     let turn = session.begin_turn(&mut facts);
     let proposal = Proposal {
+        actor: portcullis::Actor::agent("bench"),
         message_id: MessageId::from_u128(n),
         call_id: "c".to_owned(),
         tool: tool.to_owned(),

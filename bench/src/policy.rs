@@ -151,6 +151,7 @@ async fn record(runtime: &Runtime, session: SessionId) -> Result<()> {
     let turn = session.begin_turn(&mut facts);
     for n in 0..CALLS {
         let proposal = Proposal {
+            actor: portcullis::Actor::agent("bench"),
             message_id: MessageId::from_u128(n),
             call_id: "c".to_owned(),
             tool: "nothing".to_owned(),

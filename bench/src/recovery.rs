@@ -120,7 +120,7 @@ async fn open() -> Result<Row> {
         let runtime =
             Runtime::builder().store(store, artifacts(folder.path())?).tool("nothing", nothing()?)?.build()?;
         let owner = HostLiveness::new().this_process(WorkerId::from_u128(10 + n), "portcullis-bench");
-        let Opened::Ready(session) = runtime.gate().open(key.session, owner, "bench").await? else {
+        let Opened::Ready(session) = runtime.gate().open(key.session, owner).await? else {
             bail!("someone holds the session");
         };
         samples.push(begun.elapsed());

@@ -51,7 +51,7 @@ pub fn artifacts(folder: &Path) -> Result<Arc<LocalArtifacts>> {
 /// A claimed session that stays claimed: a call then costs its own commits and no others.
 pub async fn hold(runtime: &Runtime, session: SessionId) -> Result<Session> {
     let owner = HostLiveness::new().this_process(WorkerId::from_u128(1), "portcullis-bench");
-    match runtime.gate().open(session, owner, "bench").await? {
+    match runtime.gate().open(session, owner).await? {
         Opened::Ready(session) => Ok(session),
         Opened::Held(owner) => bail!("held by {owner}"),
     }
@@ -62,6 +62,7 @@ pub async fn call(session: &Session, n: u128, tool: &str, input: String) -> Resu
     let mut facts = Append::new();
     let turn = session.begin_turn(&mut facts);
     let proposal = Proposal {
+        actor: portcullis::Actor::agent("bench"),
         message_id: MessageId::from_u128(n),
         call_id: "c".to_owned(),
         tool: tool.to_owned(),

@@ -5,6 +5,7 @@
 //! Knows nothing of: tools, sessions, storage, models. It does no I/O beyond asking the operating
 //! system for the time and for randomness, and only through the traits that tests replace.
 
+mod actor;
 mod artifact;
 mod canonical;
 mod clock;
@@ -26,6 +27,7 @@ mod trust;
 mod verification;
 mod window;
 
+pub use actor::Actor;
 pub use artifact::{ArtifactKind, ArtifactRef};
 pub use canonical::{CanonicalError, canonical_json, fingerprint};
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp, TimestampError};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use portcullis_base::{
-    ArtifactId, ArtifactKind, FileFact, IntentId, InvocationId, MessageId, SessionId, SideEffect, TaskId, TurnId,
-    limits,
+    Actor, ArtifactId, ArtifactKind, FileFact, IntentId, InvocationId, MessageId, SessionId, SideEffect, TaskId,
+    TenantId, TurnId, limits,
 };
 use portcullis_secret::SecretText;
 
@@ -19,8 +19,14 @@ use crate::{AccessRequest, ShellFact, SpoolRef, StopCause};
 /// Who called. Every id was supplied by the session's runner; none is inferred.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
+    /// Whose session it is.
+    pub tenant: TenantId,
     /// The session.
     pub session_id: SessionId,
+    /// On whose behalf the session acts.
+    pub principal: String,
+    /// Who proposed the call: an agent, a person, a key, a caller over MCP.
+    pub actor: Actor,
     /// The agent's name.
     pub agent: String,
     /// The message that holds the call.

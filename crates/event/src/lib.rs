@@ -25,9 +25,10 @@ mod wakes;
 
 pub use body::{Body, EventBody, EventRefs, EventType, InputKind, Writers};
 pub use chain::{Chain, ChainFault, CheckpointKey, chain_hash, first_prev_hash};
-pub use envelope::{Actor, DecodedBody, Draft, Event, Payload, Stamp};
+pub use envelope::{DecodedBody, Draft, Event, Payload, Stamp};
 pub use fold::{FOLD_VERSION, State};
 pub use observation::{ContentFormat, ContentPart, EarlierObservation, Observed, Permission, SandboxFact};
+pub use portcullis_base::Actor;
 pub use rows::{AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows};
 pub use session_facts::{FACT_SUMMARY_CHARS, FactsChange, SessionFacts, UnknownOutcome, facts_change};
 pub use table::Conversation;

@@ -412,7 +412,7 @@ async fn attend(
     stop: &CancellationToken,
 ) -> Result<Outcome, ServeFault> {
     let post = crew.take(lease.session).await.map_err(ServeFault::NotOpened)?;
-    let held = post.gate.hold(lease, asked, "local").await?;
+    let held = post.gate.hold(lease, asked).await?;
     let mut outcome = Outcome::Skipped(Skip::Idle, None, None);
     let failed = loop {
         match post.harness.wake(&held, stop).await {

@@ -124,9 +124,9 @@ pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent,
         // A caller may drop its handle. The task keeps running and stays registered until it settles.
         let _kept = kept;
         let path = AssertUnwindSafe(pass(&moved, intent, stop, facts, order)).catch_unwind();
-        let ended = path
-            .await
-            .unwrap_or_else(|panic| Err(Halt::TaskLost(moved.gate.redactor.redact_text(&words(&*panic)).into_owned())));
+        let ended = path.await.unwrap_or_else(|panic| {
+            Err(Halt::TaskLost(moved.scope.redactor.redact_text(&words(&*panic)).into_owned()))
+        });
         spans::ended(&ended);
         ended
     };

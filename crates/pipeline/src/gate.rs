@@ -1,18 +1,15 @@
 //! The gate and its doors. [`pass`] is the path of an intent, top to bottom: every phase takes the
 //! type the one before it made, so a phase that is skipped does not compile.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use portcullis_base::{
-    AskId, Clock, Entropy, EventId, IdGen, IntentId, LocationId, Reason, Recorded, SessionId, TenantId, limits,
-};
-use portcullis_contract::{Action, BuildError, DefaultPolicy};
+use portcullis_base::{AskId, Clock, Entropy, EventId, IdGen, IntentId, Reason, Recorded, SessionId, TenantId, limits};
+use portcullis_contract::BuildError;
 use portcullis_event::Observed;
 use portcullis_event::facts::Verdict;
-use portcullis_policy::{Asker, Policy, RuleId};
-use portcullis_secret::{Redactor, Sealer, SecretText};
+use portcullis_policy::{Policy, RuleId};
+use portcullis_secret::Sealer;
 use portcullis_store::{Artifacts, Claim, Lease, LeaseOwner, SessionKey, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::{Semaphore, broadcast};
@@ -24,9 +21,8 @@ use crate::admission::{Admission, start};
 use crate::asks::grants::GrantBook;
 use crate::asks::path_rules::PathRules;
 use crate::calls::Order;
-use crate::isolation::{Isolated, Isolation};
+use crate::isolation::Isolation;
 use crate::output::evidence::ArtifactShelf;
-use crate::output::quota::Usage;
 use crate::phases::bound::bound;
 use crate::phases::execute::{ExecutionEnd, execute};
 use crate::phases::intent::{Intent, Origin, Proposal};
@@ -42,6 +38,7 @@ use crate::registry::loop_guard::LoopGuards;
 use crate::registry::menu::{Offer, Turn};
 use crate::registry::offers::{self, Offers};
 use crate::registry::registrations::{Placement, Registered, Registrar, Registry};
+use crate::scope::{Scope, ScopeParts};
 use crate::sessions::append::Append;
 use crate::sessions::fold_cache::FoldCache;
 use crate::sessions::grace::Grace;
@@ -52,62 +49,32 @@ use crate::tasks::background::go_on;
 use crate::tasks::external::{hand_over, is_elsewhere};
 use crate::tasks::progress::Progress;
 use crate::tasks::task_book::TaskBook;
-
-/// Whether a person can be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Approvals {
-    /// An ask waits for a person.
-    Wait,
-    /// Headless: an ask is refused at once. Nothing ever waits for nobody (tool-contract 13.6).
-    Unavailable,
-}
+use crate::tenants::Tenants;
 
 /// What a gate is made of.
 pub struct GateParts {
     pub store: Arc<dyn Store>,
     pub artifacts: Arc<dyn Artifacts>,
     pub registry: Registry,
-    pub policy: Policy,
     pub sealer: Sealer,
-    pub redactor: Redactor,
-    pub variables: BTreeMap<String, SecretText>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn IdGen>,
     pub entropy: Arc<dyn Entropy>,
-    pub tenant: TenantId,
-    pub location: LocationId,
-    /// The project rules and grants are scoped to.
-    pub project: String,
-    /// On whose behalf calls are made; an approval is bound to it.
-    pub principal: String,
-    pub approvals: Approvals,
     pub held_sessions: HeldSessions,
+    /// The most bytes that the artifacts of one tenant may use.
     pub artifact_quota: u64,
-    pub ask_expiry: Duration,
 }
 
+/// What all scopes of a process share: its bounds, queues and caches exist once.
 pub(crate) struct GateInner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) artifacts: Arc<dyn Artifacts>,
-    registry: Registry,
-    policy: RwLock<Arc<Policy>>,
+    pub(crate) registry: Registry,
     pub(crate) sealer: Sealer,
-    /// Masks known secrets, in whatever is written.
-    pub(crate) redactor: Arc<Redactor>,
-    /// Masks values that look like keys as well, in what tools bring back. Inputs stay as they are: a call must run with
-    /// what was proposed.
-    pub(crate) output_redactor: Arc<Redactor>,
-    pub(crate) variables: BTreeMap<String, SecretText>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdGen>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    pub(crate) tenant: TenantId,
-    pub(crate) location: LocationId,
-    pub(crate) project: String,
-    pub(crate) principal: String,
-    pub(crate) approvals: Approvals,
-    pub(crate) usage: Arc<Usage>,
-    pub(crate) ask_expiry: Duration,
+    tenants: Tenants,
     pub(crate) tracker: TaskTracker,
     /// Those of this process who wait for a key.
     pub(crate) keys: KeyLine,
@@ -115,12 +82,9 @@ pub(crate) struct GateInner {
     pub(crate) grace: Grace,
     /// Room for safe calls of all sessions together.
     pub(crate) safe_call_permits: Semaphore,
-    pub(crate) grants: GrantBook,
     /// What running calls say of themselves, for a watcher.
     pub(crate) progress: broadcast::Sender<Progress>,
     held_sessions: HeldSessions,
-    /// The hand that runs commands for tools. It is none before it is known, and where no tool runs any.
-    isolation: OnceLock<Arc<dyn Isolation>>,
     offers: Offers,
     pub(crate) loops: LoopGuards,
     /// Folds of sessions that were held before.
@@ -128,34 +92,6 @@ pub(crate) struct GateInner {
 }
 
 impl GateInner {
-    pub(crate) fn policy(&self) -> Arc<Policy> {
-        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The rule that denies a tool whatever it would touch.
-    pub(crate) fn wholly_denied(&self, name: &str, session: SessionId) -> Option<RuleId> {
-        let asker = Asker {
-            agent: None,
-            session: Some(session),
-            project: Some(&self.project),
-            now: self.clock.now(),
-            default: DefaultPolicy::Ask,
-            grants: &[],
-        };
-        self.policy().wholly_denied(&Action::new(name), &asker)
-    }
-
-    /// A rule, and for a person its file and line.
-    pub(crate) fn placed(&self, rule: &RuleId) -> String {
-        let place = self.policy().place_of(rule.as_str()).map(|place| format!(" ({place})"));
-        format!("`{rule}`{}", place.unwrap_or_default())
-    }
-
-    /// What the commands of a tool with this sandbox profile get.
-    pub(crate) fn isolated(&self, profile: Option<&str>) -> Option<Isolated> {
-        self.isolation.get()?.of(profile?)
-    }
-
     /// A session that this process holds.
     pub(crate) fn held(&self, session: SessionId) -> Option<Arc<SessionShared>> {
         self.held_sessions.held(session)
@@ -174,8 +110,17 @@ impl GateInner {
         self.registry.registrar(placement)
     }
 
-    pub(crate) fn effective(&self, name: &str, session: SessionId) -> Option<Registered> {
-        self.registry.effective(name, self.location, session)
+    /// What would be offered to a session of a scope now.
+    pub(crate) fn offer(&self, scope: &Scope, session: SessionId) -> Arc<Offer> {
+        let state = offers::State {
+            generation: self.registry.generation(),
+            revision: scope.policy().revision(),
+            toolset: scope.toolset,
+        };
+        let winners = || self.registry.all(scope.places(session));
+        self.offers.of(session, state, winners, |name| {
+            scope.wholly_denied(name.as_str(), session, self.clock.now()).map(|_| Reason::WhollyDenied)
+        })
     }
 }
 
@@ -196,65 +141,71 @@ pub enum Disposition {
     Elsewhere(EventId),
 }
 
-/// The gate between intents and the world.
+/// The gate between intents and the world, as the sessions of one scope meet it.
 #[derive(Clone)]
 pub struct Gate {
     pub(crate) inner: Arc<GateInner>,
+    pub(crate) scope: Arc<Scope>,
 }
 
 impl Gate {
-    /// A gate over a store, a registry and rules.
+    /// A gate over a store and a registry, for the sessions of one scope.
     #[must_use]
-    pub fn new(parts: GateParts) -> Self {
+    pub fn new(parts: GateParts, scope: ScopeParts) -> Self {
         let inner = GateInner {
-            grants: GrantBook::new(Arc::clone(&parts.store), parts.tenant),
+            tenants: Tenants::new(parts.artifact_quota),
             store: parts.store,
             artifacts: parts.artifacts,
             registry: parts.registry,
-            policy: RwLock::new(Arc::new(parts.policy)),
             sealer: parts.sealer,
-            output_redactor: Arc::new(parts.redactor.and_keys()),
-            redactor: Arc::new(parts.redactor),
-            variables: parts.variables,
             clock: parts.clock,
             ids: parts.ids,
             entropy: parts.entropy,
-            tenant: parts.tenant,
-            location: parts.location,
-            project: parts.project,
-            principal: parts.principal,
-            approvals: parts.approvals,
-            usage: Usage::new(parts.artifact_quota),
-            ask_expiry: parts.ask_expiry,
             tracker: TaskTracker::new(),
             keys: KeyLine::default(),
             grace: Grace::default(),
             safe_call_permits: Semaphore::new(limits::MAX_PARALLEL_SAFE_PROCESS),
             progress: broadcast::Sender::new(limits::PROGRESS_QUEUE),
             held_sessions: parts.held_sessions,
-            isolation: OnceLock::new(),
             offers: Offers::default(),
             loops: LoopGuards::default(),
             fold_cache: FoldCache::default(),
         };
-        Self { inner: Arc::new(inner) }
+        Self::scoped(Arc::new(inner), scope)
+    }
+
+    /// The same gate for the sessions of another scope: bounds, queues, caches and the registry are shared.
+    #[must_use]
+    pub fn beside(&self, scope: ScopeParts) -> Self {
+        Self::scoped(Arc::clone(&self.inner), scope)
+    }
+
+    fn scoped(inner: Arc<GateInner>, scope: ScopeParts) -> Self {
+        let books = inner.tenants.books(&inner.store, scope.tenant);
+        Self { inner, scope: Arc::new(Scope::new(scope, books)) }
+    }
+
+    /// The tools of the process.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.inner.registry
     }
 
     /// Replaces the rules. Asks that are pending were raised under the old ones: their approvals are void.
     pub fn set_policy(&self, policy: Policy) {
-        *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+        self.scope.set_policy(policy);
     }
 
     /// Says who runs commands for tools, so that the log and the person who is asked can be told what stands between them
     /// and the machine. The first one stays.
     pub fn isolate(&self, isolation: Arc<dyn Isolation>) {
-        let _ = self.inner.isolation.set(isolation);
+        self.scope.isolate(isolation);
     }
 
     /// The rules in force.
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {
-        self.inner.policy()
+        self.scope.policy()
     }
 
     /// The store.
@@ -266,35 +217,35 @@ impl Gate {
     /// Whose sessions these are.
     #[must_use]
     pub fn tenant(&self) -> TenantId {
-        self.inner.tenant
+        self.scope.tenant
     }
 
     /// Remembered allows.
     #[must_use]
     pub fn grants(&self) -> &GrantBook {
-        &self.inner.grants
+        &self.scope.books.grants
     }
 
     /// `text` with every known secret masked, as it may be written (L69).
     #[must_use]
     pub fn masked(&self, text: &str) -> String {
-        self.inner.redactor.redact_text(text).into_owned()
+        self.scope.redactor.redact_text(text).into_owned()
     }
 
     /// Masks every known secret in a value, as it may be written (L69).
     pub fn mask(&self, value: &mut Value) {
-        self.inner.redactor.redact_value(value);
+        self.scope.redactor.redact_value(value);
     }
 
     /// The rules that stood in the way of a call, each with its file and line: for a person. The observation itself
     /// names no file, since a model reads it (R10).
     #[must_use]
     pub fn rules_against(&self, session: SessionId, seen: &Observed) -> Vec<String> {
-        let policy = self.inner.policy();
+        let policy = self.scope.policy();
         let refused = seen.permission.as_ref().filter(|permission| permission.decision != Verdict::Allow);
         let mut rules: Vec<String> = refused.map(|permission| permission.policy_ids.clone()).unwrap_or_default();
         if seen.reason.as_ref().and_then(Recorded::known) == Some(Reason::WhollyDenied) {
-            rules.extend(self.inner.wholly_denied(&seen.tool, session).map(|rule| rule.to_string()));
+            rules.extend(self.wholly_denied(&seen.tool, session).map(|rule| rule.to_string()));
         }
         let placed = rules.iter().filter_map(|rule| Some(format!("rule `{rule}` is at {}", policy.place_of(rule)?)));
         placed.collect()
@@ -303,13 +254,13 @@ impl Gate {
     /// Artifacts by id.
     #[must_use]
     pub fn shelf(&self) -> ArtifactShelf {
-        ArtifactShelf::new(Arc::clone(&self.inner.store), Arc::clone(&self.inner.artifacts), self.inner.tenant)
+        ArtifactShelf::new(Arc::clone(&self.inner.store), Arc::clone(&self.inner.artifacts), self.scope.tenant)
     }
 
     /// The rules as they bear on paths that a tool comes upon.
     #[must_use]
     pub fn path_rules(&self) -> PathRules {
-        PathRules::new(Arc::downgrade(&self.inner))
+        PathRules::new(self)
     }
 
     /// The background tasks of sessions that this process holds.
@@ -328,12 +279,16 @@ impl Gate {
     /// What would be offered to a session now.
     #[must_use]
     pub fn offer(&self, session: SessionId) -> Arc<Offer> {
-        let gate = &self.inner;
-        let state = offers::State { generation: gate.registry.generation(), revision: gate.policy().revision() };
-        let winners = || gate.registry.all(gate.location, session);
-        gate.offers.of(session, state, winners, |name| {
-            gate.wholly_denied(name.as_str(), session).map(|_| Reason::WhollyDenied)
-        })
+        self.inner.offer(&self.scope, session)
+    }
+
+    pub(crate) fn effective(&self, name: &str, session: SessionId) -> Option<Registered> {
+        self.inner.registry.effective(name, self.scope.places(session))
+    }
+
+    /// The rule that denies a tool whatever it would touch.
+    pub(crate) fn wholly_denied(&self, name: &str, session: SessionId) -> Option<RuleId> {
+        self.scope.wholly_denied(name, session, self.inner.clock.now())
     }
 
     /// Compiles the schemas of every tool that is offered, which otherwise the first call of each tool does.
@@ -344,7 +299,7 @@ impl Gate {
         let offer = self.offer(session);
         let mut tools = 0;
         for (name, _) in offer.entries() {
-            if let Some(registered) = self.inner.effective(name.as_str(), session) {
+            if let Some(registered) = self.effective(name.as_str(), session) {
                 registered.tool.check_schemas().map_err(|why| (name.to_string(), why))?;
                 tools += 1;
             }
@@ -356,12 +311,12 @@ impl Gate {
     ///
     /// # Errors
     /// If there is no such session or the store fails.
-    pub async fn open(&self, session: SessionId, owner: LeaseOwner, agent: &str) -> Result<Opened, StoreError> {
-        let key = SessionKey { tenant: self.inner.tenant, session };
+    pub async fn open(&self, session: SessionId, owner: LeaseOwner) -> Result<Opened, StoreError> {
+        let key = SessionKey { tenant: self.scope.tenant, session };
         let asked = self.inner.clock.monotonic();
         match self.inner.store.claim_session(key, owner, limits::LEASE_TTL).await? {
             Claim::Held { owner, .. } => Ok(Opened::Held(owner)),
-            Claim::Granted(lease) => Ok(Opened::Ready(self.hold(lease, asked, agent).await?)),
+            Claim::Granted(lease) => Ok(Opened::Ready(self.hold(lease, asked).await?)),
             Claim::Refused(error) => Err(error),
         }
     }
@@ -371,9 +326,9 @@ impl Gate {
     ///
     /// # Errors
     /// If the store fails. The lease then runs out by itself, and the session is due again.
-    pub async fn hold(&self, lease: Lease, asked: Duration, agent: &str) -> Result<Session, StoreError> {
-        let key = SessionKey { tenant: self.inner.tenant, session: lease.session };
-        let shared = SessionShared::load(Arc::clone(&self.inner), key, lease, agent.to_owned()).await?;
+    pub async fn hold(&self, lease: Lease, asked: Duration) -> Result<Session, StoreError> {
+        let key = SessionKey { tenant: self.scope.tenant, session: lease.session };
+        let shared = SessionShared::load(self, key, lease).await?;
         shared.offer_tools();
         let shared = Arc::new(shared);
         self.inner.held_sessions.enter(&shared);
@@ -407,7 +362,7 @@ impl Session {
     ) -> Admission {
         let gate = &self.shared.gate;
         // One form from here on: what is compared with the log is what the log holds (L7, L69).
-        proposal.call_id = gate.redactor.redact_text(&proposal.call_id).into_owned();
+        proposal.call_id = self.shared.scope.redactor.redact_text(&proposal.call_id).into_owned();
         let intent = Intent {
             id: IntentId::make(&*gate.ids, gate.clock.now()),
             input_hash: input_hash(&proposal.input),
@@ -496,4 +451,18 @@ pub(crate) fn write_back(session: &SessionShared, mut observed: Observed, mut fa
     session.surface_result(&observed, &mut facts);
     session.note(&mut facts, observed.turn_id, &observed);
     (facts, Disposition::Settled(Box::new(Observation(observed))))
+}
+
+/// A gate for its own tools: they are registered with it, so they may not keep it alive.
+#[derive(Clone, Default)]
+pub(crate) struct ScopedGate(Weak<GateInner>, Weak<Scope>);
+
+impl ScopedGate {
+    pub(crate) fn of(gate: &Gate) -> Self {
+        Self(Arc::downgrade(&gate.inner), Arc::downgrade(&gate.scope))
+    }
+
+    pub(crate) fn upgrade(&self) -> Option<Gate> {
+        Some(Gate { inner: self.0.upgrade()?, scope: self.1.upgrade()? })
+    }
 }

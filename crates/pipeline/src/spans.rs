@@ -28,7 +28,7 @@ pub(crate) fn call(session: &SessionShared, intent: &Intent) -> Span {
     if !span.is_disabled() {
         let proposal = &intent.proposal;
         // A model may write anything where a name is wanted: only names that mean a tool are told.
-        if session.gate.effective(&proposal.tool, session.key.session).is_some() {
+        if session.effective(&proposal.tool).is_some() {
             span.record("tool", proposal.tool.as_str());
         }
         if is_id(&proposal.call_id) {

@@ -9,11 +9,11 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use portcullis_agent::LOCAL_PRINCIPAL;
 use portcullis_agent::setup::Setup;
-use portcullis_base::{Clock, Digest, Entropy, IdGen, LocationId, SystemClock, SystemIds, WorkerId, limits};
+use portcullis_base::{Actor, Clock, Digest, Entropy, IdGen, LocationId, SystemClock, SystemIds, WorkerId, limits};
 use portcullis_contract::{Tool, ToolName};
 use portcullis_event::facts::Reply;
 use portcullis_event::{CheckpointKey, LOCAL_TENANT};
-use portcullis_pipeline::{Approvals, Gate, GateParts, HeldSessions, Placement, Registry};
+use portcullis_pipeline::{Approvals, Gate, GateParts, HeldSessions, Placement, Registry, ScopeParts};
 use portcullis_policy::{Policy, PolicyBuilder};
 use portcullis_sandbox::hand::Launcher;
 use portcullis_sandbox::{MountTable, TreeOwner};
@@ -48,6 +48,7 @@ pub struct RuntimeBuilder {
     approvals: Approvals,
     approver: Option<Approver>,
     principal: String,
+    actor: Option<Actor>,
     setup: Option<Setup>,
     what: String,
     brief: bool,
@@ -79,6 +80,7 @@ impl RuntimeBuilder {
             approvals: Approvals::Wait,
             approver: None,
             principal: LOCAL_PRINCIPAL.to_owned(),
+            actor: None,
             setup: None,
             what: "an embedded runtime".to_owned(),
             brief: false,
@@ -183,6 +185,12 @@ impl RuntimeBuilder {
     /// On whose behalf calls are made.
     pub fn principal(mut self, principal: &str) -> Self {
         self.principal = principal.to_owned();
+        self
+    }
+
+    /// Who makes the calls that no model proposes, as the log names them; without it, the principal as a user.
+    pub fn actor(mut self, actor: Actor) -> Self {
+        self.actor = Some(actor);
         self
     }
 
@@ -306,26 +314,33 @@ impl RuntimeBuilder {
             None => PolicyBuilder::new().build().expect("a policy without rules is valid"),
         };
         let entropy = self.entropy;
-        let gate = Gate::new(GateParts {
+        let parts = GateParts {
             store,
             artifacts,
             registry: registry.clone(),
-            policy,
             sealer: Sealer::new(&sealing_key),
-            redactor,
-            variables: self.variables,
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
             entropy: Arc::clone(&entropy),
-            tenant: setup.tenant,
-            location,
-            project: workspace.as_deref().map(|w| w.display().to_string()).unwrap_or_default(),
-            principal: self.principal,
-            approvals: self.approvals,
             held_sessions: held_sessions.clone(),
             artifact_quota: self.artifact_quota,
+        };
+        let toolset = registry.fresh_toolset();
+        let scope = ScopeParts {
+            tenant: setup.tenant,
+            actor: self.actor.unwrap_or_else(|| Actor::user(&self.principal)),
+            principal: self.principal,
+            agent: setup.agent.id.clone(),
+            toolset,
+            location,
+            project: workspace.as_deref().map(|w| w.display().to_string()).unwrap_or_default(),
+            policy,
+            approvals: self.approvals,
             ask_expiry: self.ask_expiry,
-        });
+            redactor,
+            variables: self.variables,
+        };
+        let gate = Gate::new(parts, scope);
         let mut guards = Vec::new();
         let mut shells = None;
         let mut seen = None;
@@ -357,7 +372,7 @@ impl RuntimeBuilder {
                 hand: Some(hand.clone()),
             };
             let tools = portcullis_tools::file_tools(files.clone())?;
-            guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
+            guards.push(registry.registrar(Placement::Toolset(toolset)).register(tools)?);
             let parts = ShellParts {
                 hand: hand.clone(),
                 book: gate.shells(),
@@ -386,13 +401,13 @@ impl RuntimeBuilder {
                 }
                 Profile::Code => portcullis_tools::stock_bash(shell, own.clone(), reads)?,
             };
-            guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
+            guards.push(registry.registrar(Placement::Toolset(toolset)).register(tools)?);
             shells = Some(own);
         }
         let artifact_tools = portcullis_tools::artifact_tools(gate.shelf())?;
-        guards.push(registry.registrar(Placement::Location(location)).register(artifact_tools)?);
+        guards.push(registry.registrar(Placement::Toolset(toolset)).register(artifact_tools)?);
         let task_tools = portcullis_tools::task_tools(&gate.tasks())?;
-        guards.push(registry.registrar(Placement::Location(location)).register(task_tools)?);
+        guards.push(registry.registrar(Placement::Toolset(toolset)).register(task_tools)?);
         guards.push(registry.registrar(Placement::Process).register(self.tools)?);
         Ok(Runtime {
             gate,

@@ -123,7 +123,8 @@ impl Runtime {
         let mut facts = Append::new();
         let turn = session.begin_turn(&mut facts);
         let message_id = MessageId::make(&*self.ids, self.clock.now());
-        let proposal = Proposal { message_id, call_id: "call".to_owned(), tool, input, stated_reason: None };
+        let actor = self.gate.actor().clone();
+        let proposal = Proposal { actor, message_id, call_id: "call".to_owned(), tool, input, stated_reason: None };
         let admission = session.admit(facts, &turn, proposal);
         let settled = |stop: CancellationToken| async move { admission.settled_until(&stop).await };
         let (mut facts, disposition) = session.unless_interrupted(cancel, settled).await?;

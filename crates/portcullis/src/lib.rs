@@ -53,9 +53,9 @@ pub use setup::environment;
 pub use portcullis_agent::setup::{Environment, Mode, ModelSetup, Setup};
 pub use portcullis_agent::{SessionSetup, SessionSetupError, SetupOrigin, session_setup, session_setup_at};
 pub use portcullis_base::{
-    ArtifactId, ArtifactKind, AskId, Clock, Code, CommandId, Entropy, EnvKey, EnvKeyError, EventId, FileFact, GrantId,
-    IdGen, IntentId, IsolationLevel, Phase, Reason, Risk, RiskSet, SessionId, ShellId, SideEffect, SideEffects,
-    SystemClock, SystemIds, TaskId,
+    Actor, ArtifactId, ArtifactKind, AskId, Clock, Code, CommandId, Entropy, EnvKey, EnvKeyError, EventId, FileFact,
+    GrantId, IdGen, IntentId, IsolationLevel, Phase, Reason, Risk, RiskSet, SessionId, ShellId, SideEffect,
+    SideEffects, SystemClock, SystemIds, TaskId,
 };
 pub use portcullis_contract::{
     AccessRequest, Action, Background, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, EndedCommand,

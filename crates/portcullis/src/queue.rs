@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use portcullis_base::{AppendId, SessionId, limits};
-use portcullis_event::Actor;
 use portcullis_event::facts::ToolQueued;
 use portcullis_pipeline::{Opened, Session, SoughtCall};
 use portcullis_store::{Commit, HolderKind, LeaseOwner, StoreError, Topic};
@@ -76,8 +75,7 @@ impl Runtime {
         input: Value,
         cancel: &CancellationToken,
     ) -> Result<CallOutcome, RuntimeError> {
-        let actor = Actor::user(self.gate.principal());
-        let draft = self.stamp(&actor).draft(&ToolQueued { name: tool, input, by: self.owner.to_string() });
+        let draft = self.stamp(self.gate.actor()).draft(&ToolQueued { name: tool, input, by: self.owner.to_string() });
         let (event, append) = (draft.id, AppendId::make(&*self.ids, self.clock.now()));
         let mut changes = self.gate.store().changes_of(Topic::Session(self.key(session)));
         let committed = self.gate.store().commit(Commit::client(self.key(session), append, vec![draft])).await?;

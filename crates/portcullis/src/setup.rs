@@ -98,7 +98,7 @@ impl Runtime {
     /// # Errors
     /// If there is no such session, its setup cannot be known, or the store fails.
     pub(crate) async fn open(&self, session: SessionId) -> Result<Opened, RuntimeError> {
-        let opened = self.gate.open(session, self.owner.clone(), &self.setup.agent.id).await?;
+        let opened = self.gate.open(session, self.owner.clone()).await?;
         let Opened::Ready(held) = opened else { return Ok(opened) };
         match self.settle_setup(&held).await {
             Ok(()) => Ok(Opened::Ready(held)),

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use portcullis_base::{Clock, Entropy, IdGen, LocationId, WorkerId, limits};
+use portcullis_base::{Actor, Clock, Entropy, IdGen, LocationId, WorkerId, limits};
 use portcullis_contract::ToolName;
 use portcullis_event::LOCAL_TENANT;
-use portcullis_pipeline::{Approvals, Gate, GateParts, HeldSessions, Placement, RegistrationGuard, Registry};
+use portcullis_pipeline::{
+    Approvals, Gate, GateParts, HeldSessions, Placement, RegistrationGuard, Registry, ScopeParts,
+};
 use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
 use portcullis_secret::{Redactor, Sealer, SealingKey};
 use portcullis_store::{HolderKind, LeaseOwner, Liveness, Store};
@@ -53,28 +55,35 @@ impl Process {
         }
         let registered =
             registry.registrar(Placement::Location(LOCATION)).register(tools).map_err(|e| e.to_string())?;
+        let toolset = registry.fresh_toolset();
         let rules = parse_rules(RULES, "simulation.toml", Layer::User).map_err(|e| e.to_string())?;
         let policy = PolicyBuilder::new().rules(rules).build().map_err(|e| e.to_string())?;
-        let gate = Gate::new(GateParts {
+        let parts = GateParts {
             store: Arc::clone(&store) as Arc<dyn Store>,
             artifacts: Arc::clone(&ground.artifacts) as _,
             registry,
-            policy,
             sealer: Sealer::new(&SealingKey::from_bytes([9; 32])),
-            redactor: Redactor::none(),
-            variables: BTreeMap::new(),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             ids,
             entropy: Arc::clone(&ground.ids) as Arc<dyn Entropy>,
-            tenant: LOCAL_TENANT,
-            location: LOCATION,
-            project: "project".to_owned(),
-            principal: "person".to_owned(),
-            approvals: Approvals::Wait,
             held_sessions: HeldSessions::default(),
             artifact_quota: limits::ARTIFACT_QUOTA,
+        };
+        let scope = ScopeParts {
+            tenant: LOCAL_TENANT,
+            principal: "person".to_owned(),
+            actor: Actor::user("person"),
+            agent: "agent".to_owned(),
+            toolset,
+            location: LOCATION,
+            project: "project".to_owned(),
+            policy,
+            approvals: Approvals::Wait,
             ask_expiry: ground.options.ask_expiry,
-        });
+            redactor: Redactor::none(),
+            variables: BTreeMap::new(),
+        };
+        let gate = Gate::new(parts, scope);
         let worker = WorkerId::make(&*ground.ids, clock.now());
         ground.oracle.born(worker, Arc::clone(&link));
         let owner = LeaseOwner {

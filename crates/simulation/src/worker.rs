@@ -56,7 +56,7 @@ async fn take_up(process: &Process, dice: &Dice) -> Vec<Session> {
         let mut held = Vec::new();
         for claim in claimed.unwrap_or_default() {
             if let Claim::Granted(lease) = claim
-                && let Ok(session) = process.gate.hold(lease, asked, "agent").await
+                && let Ok(session) = process.gate.hold(lease, asked).await
             {
                 held.push(session);
             }
@@ -65,7 +65,7 @@ async fn take_up(process: &Process, dice: &Dice) -> Vec<Session> {
     }
     let sessions = &process.ground.sessions;
     let session = sessions[dice.index(sessions.len())].session;
-    match process.gate.open(session, process.owner.clone(), "agent").await {
+    match process.gate.open(session, process.owner.clone()).await {
         Ok(Opened::Ready(session)) => vec![session],
         Ok(Opened::Held(_)) | Err(_) => Vec::new(),
     }
@@ -131,7 +131,8 @@ async fn turn(process: &Process, session: &Session, dice: &Dice) -> Result<(), H
         let (tool, input) = roll_call(dice);
         // Now and then a model repeats a call's id.
         let call_id = format!("call_{}", if dice.chance(3) { 0 } else { n });
-        Proposal { message_id, call_id, tool: tool.to_owned(), input: input.to_string(), stated_reason: None }
+        let actor = session.agent();
+        Proposal { actor, message_id, call_id, tool: tool.to_owned(), input: input.to_string(), stated_reason: None }
     };
     let proposals = (0..count).map(propose).collect();
     let scheduling = dice.pick(&[Scheduling::Segmented, Scheduling::Segmented, Scheduling::Sequential]);
@@ -157,7 +158,7 @@ pub async fn clear_the_queue(process: &Process) -> Result<usize, Halt> {
         let asked = process.clock.monotonic();
         let mut claims = process.store.claim(LOCAL_TENANT, process.owner.clone(), 1, limits::LEASE_TTL).await?;
         let Some(Claim::Granted(lease)) = claims.pop() else { return Ok(taken) };
-        let session = process.gate.hold(lease, asked, "agent").await?;
+        let session = process.gate.hold(lease, asked).await?;
         session.attend().await?;
         session.release().await?;
         taken += 1;
@@ -169,7 +170,7 @@ pub async fn clear_the_queue(process: &Process) -> Result<usize, Halt> {
 /// # Errors
 /// If the log refused a write.
 pub async fn visit(process: &Process, session: portcullis_base::SessionId) -> Result<bool, Halt> {
-    match process.gate.open(session, process.owner.clone(), "agent").await? {
+    match process.gate.open(session, process.owner.clone()).await? {
         Opened::Held(_) => Ok(false),
         Opened::Ready(held) => {
             held.attend().await?;

@@ -125,7 +125,7 @@ fn a_session_that_a_live_process_holds_is_not_erased() {
     let runtime = common::embedded(&world);
     let id = session.parse().expect("an id");
     tokio::runtime::Runtime::new().expect("threads").block_on(async {
-        let held = match runtime.gate().open(id, owner(), "local").await.expect("opened") {
+        let held = match runtime.gate().open(id, owner()).await.expect("opened") {
             portcullis_pipeline::Opened::Ready(held) => held,
             portcullis_pipeline::Opened::Held(owner) => panic!("held by {owner}"),
         };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use portcullis_base::{AskId, Digest, IntentId, InvocationId, MenuId, MessageId, TurnId};
+use portcullis_base::{Actor, AskId, Digest, IntentId, InvocationId, MenuId, MessageId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,6 +17,8 @@ pub struct Intent {
     pub message_id: MessageId,
     pub turn_id: Option<TurnId>,
     pub tool: String,
+    /// Who proposed it.
+    pub actor: Actor,
     pub raw_input: Value,
     pub input_hash: Digest,
     pub menu_id: MenuId,
@@ -63,6 +65,7 @@ impl Intents {
                         message_id: intent.message_id,
                         turn_id: event.turn_id,
                         tool: intent.tool.clone(),
+                        actor: event.actor.clone(),
                         raw_input: intent.raw_input.clone(),
                         input_hash: intent.input_hash,
                         menu_id: intent.menu_id,

@@ -31,7 +31,7 @@ use crate::Event;
 
 /// Snapshots of another version are thrown away: they are a cache. A change of what a fold keeps, or of how it applies an
 /// event, raises it; the test below notices only the plainest of these changes.
-pub const FOLD_VERSION: u32 = 15;
+pub const FOLD_VERSION: u32 = 16;
 
 /// Everything the runtime knows of one session, rebuilt from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

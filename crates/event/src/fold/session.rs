@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use portcullis_base::{AgentId, Digest, EventId, SessionId};
+use portcullis_base::{Actor, AgentId, Digest, EventId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,6 +13,8 @@ use crate::{Body, Event, SessionStatus};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueuedCall {
     pub event_id: EventId,
+    /// Who asked for it.
+    pub actor: Actor,
     pub name: String,
     pub input: Value,
 }
@@ -71,6 +73,7 @@ impl Session {
             }
             Body::ToolQueued(queued) => self.queued.push(QueuedCall {
                 event_id: event.id,
+                actor: event.actor.clone(),
                 name: queued.name.clone(),
                 input: queued.input.clone(),
             }),

@@ -31,9 +31,11 @@ impl Wake<'_> {
         let watcher = Arc::clone(&self.harness.watcher);
         // What is shown of a call is what the log holds of it (L69); it runs with what the model wrote.
         let shown: Vec<String> = open.iter().map(|call| self.session.gate().masked(&call.arguments)).collect();
+        let proposer = self.session.agent();
         let proposals = open.iter().zip(&shown).map(|(call, input)| {
             watcher.see(LiveEvent::CallBegan { call_id: &call.id, tool: &call.name, input });
             Proposal {
+                actor: proposer.clone(),
                 message_id,
                 call_id: call.id.clone(),
                 tool: call.name.clone(),

@@ -89,8 +89,8 @@ pub(crate) async fn raise(
     let grantable = ask.deciding.filter(|_| !suggested.is_empty() && !ask.pinned).map(|rule| Grantable {
         rule_id: rule.id.to_string(),
         rule_hash: rule.hash,
-        project: session.gate.project.clone(),
-        agent: session.agent.clone(),
+        project: session.scope.project.clone(),
+        agent: session.scope.agent.clone(),
     });
     let asked = PermissionAsked {
         ask_id,
@@ -101,10 +101,10 @@ pub(crate) async fn raise(
         pinned: ask.pinned,
         only_a_person: ask.only_a_person,
         input_hash: intent.input_hash,
-        expires_at: now.plus(session.gate.ask_expiry),
+        expires_at: now.plus(session.scope.ask_expiry),
         definition_version: seam::version(validated.visible.tool()).to_string(),
         policy_revision: policy.revision(),
-        principal: session.gate.principal.clone(),
+        principal: session.scope.principal.clone(),
         shown: shown(session, question),
         bound: binding::to(session, question),
         asker_env: binding::asker_env(session, question),
@@ -122,7 +122,7 @@ pub(crate) async fn raise(
 pub(crate) fn shown(session: &SessionShared, question: &PermissionQuestion<'_>) -> Digest {
     let accesses = names(question.access);
     let diff = question.diff().map_or("", Diff::text);
-    let project = &session.gate.project;
+    let project = &session.scope.project;
     Digest::of(format!("{project}\0\0{}\0\0{diff}", accesses.join("\0")).as_bytes())
 }
 
@@ -167,7 +167,7 @@ fn ask_facts(
     put("risk", json!(question.risk()));
     put("reversible", json!(access.iter().all(|request| request.reversible)));
     put("project_scripts", json!(question.risk().contains(&portcullis_base::Risk::Execute)));
-    let isolated = session.gate.isolated(semantics.sandbox.as_deref());
+    let isolated = session.scope.isolated(semantics.sandbox.as_deref());
     put("sandbox", json!(sandbox_words(semantics.sandbox.as_deref(), isolated.as_ref())));
     let network = question.risk().contains(&portcullis_base::Risk::Network);
     put(
@@ -210,7 +210,7 @@ fn ask_facts(
     }
     // A key in the input is what somebody typed, and what the call runs with. Any other comes from a file or its name.
     for (name, value) in &mut shown {
-        let redactor = if name == "input" { &session.gate.redactor } else { &session.gate.output_redactor };
+        let redactor = if name == "input" { &session.scope.redactor } else { &session.scope.output_redactor };
         redactor.redact_value(value);
     }
     Value::Object(shown)
@@ -244,7 +244,7 @@ fn sandbox_words(profile: Option<&str>, isolated: Option<&Isolated>) -> String {
 
 fn holds_secret(session: &SessionShared, value: &Value) -> bool {
     let mut masked = value.clone();
-    session.gate.redactor.redact_value(&mut masked);
+    session.scope.redactor.redact_value(&mut masked);
     masked != *value
 }
 
@@ -277,7 +277,7 @@ async fn keep_diff(
     diff: &str,
     facts: &mut Append,
 ) -> Result<ArtifactRef, RetainError> {
-    let diff = session.gate.output_redactor.redact_text(diff);
+    let diff = session.scope.output_redactor.redact_text(diff);
     let lines = Some(diff.lines().count() as u64);
     let label = |id| Label { id, kind: ArtifactKind::Diff, mime: "text/x-diff", lines, complete: true };
     keep(session, question, label, diff.into_owned().into_bytes(), facts).await

@@ -17,13 +17,13 @@ pub(crate) fn to(session: &SessionShared, question: &PermissionQuestion<'_>) -> 
 /// The variables of this process that the question was asked with.
 pub(crate) fn asker_env(session: &SessionShared, question: &PermissionQuestion<'_>) -> BTreeMap<String, String> {
     let variables = question.around().into_iter().flat_map(|around| &around.asker_env);
-    let masked = |text: &String| session.gate.output_redactor.redact_text(text).into_owned();
+    let masked = |text: &String| session.scope.output_redactor.redact_text(text).into_owned();
     variables.map(|(name, value)| (name.clone(), masked(value))).collect()
 }
 
 /// The same of one look.
 pub(crate) fn of(session: &SessionShared, around: &SurroundingFacts) -> Vec<BoundTo> {
-    let masked = |text: &str| session.gate.output_redactor.redact_text(text).into_owned();
+    let masked = |text: &str| session.scope.output_redactor.redact_text(text).into_owned();
     let bound = around.bound.iter().map(|bound| {
         let label = format!("bound:{}:{}\0{}", session.key.session, bound.name, bound.what);
         let digest = session.gate.sealer.mark(&label, bound.value.expose().as_bytes());

@@ -66,7 +66,7 @@ impl Gate {
         let Some((name, _)) = offer.entries.get_key_value(tool) else {
             return self.not_offered(session, tool);
         };
-        let Some(registered) = gate.effective(tool, session) else { return self.not_offered(session, tool) };
+        let Some(registered) = self.effective(tool, session) else { return self.not_offered(session, tool) };
         let refusal = |semantics: &Semantics, code: Code, reason: String| Explained {
             risk: semantics.risk.clone(),
             read_only: semantics.read_only,
@@ -74,7 +74,10 @@ impl Gate {
         };
         let now = gate.clock.now();
         let caller = Caller {
+            tenant: self.scope.tenant,
             session_id: session,
+            principal: self.scope.principal.clone(),
+            actor: self.scope.actor.clone(),
             agent: agent.to_owned(),
             message_id: MessageId::make(&*gate.ids, now),
             call_id: "explain".to_owned(),
@@ -107,16 +110,16 @@ impl Gate {
         let Ok(access) = guarded(|| seam::plan_access(tool, name, &decoded, &resolved)) else {
             return refused(Code::InternalError, "the tool broke on this input".to_owned());
         };
-        let grants = gate.remembered().await;
+        let grants = self.scope.remembered().await;
         let asker = Asker {
             agent: Some(agent),
             session: Some(session),
-            project: Some(&gate.project),
+            project: Some(&self.scope.project),
             now,
             default: semantics.default_policy,
             grants: &grants,
         };
-        let decision = gate.policy().decide(&access, &asker);
+        let decision = self.scope.policy().decide(&access, &asker);
         let policy_ids = decision.policy_ids().iter().map(ToString::to_string).collect();
         let reason = self.masked(decision.reason());
         let only_a_person = matches!(&decision, Decision::Ask(ask) if ask.only_a_person);
@@ -140,7 +143,7 @@ impl Gate {
             only_a_person,
             suggested_rules,
             sandbox: semantics.sandbox.clone(),
-            isolated: gate.isolated(semantics.sandbox.as_deref()),
+            isolated: self.scope.isolated(semantics.sandbox.as_deref()),
             network: semantics.risk.contains(&portcullis_base::Risk::Network),
         }
     }
@@ -149,8 +152,8 @@ impl Gate {
         let offer = self.offer(session);
         let tool: String = tool.chars().take(128).collect();
         if let Some(hidden) = offer.hidden.iter().find(|hidden| hidden.name == tool) {
-            let rule = self.inner.wholly_denied(&tool, session);
-            let by = rule.map(|rule| format!(": rule {} denies it altogether", self.inner.placed(&rule)));
+            let rule = self.wholly_denied(&tool, session);
+            let by = rule.map(|rule| format!(": rule {} denies it altogether", self.scope.placed(&rule)));
             let by = by.unwrap_or_default();
             let text = format!("`{tool}` is not offered here ({}){by}", hidden.reason);
             return Explained::refused(Phase::Lookup, Code::ToolNotVisible, text);

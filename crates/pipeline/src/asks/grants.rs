@@ -17,7 +17,7 @@ use portcullis_store::{Commit, Record, RecordWrite, SessionKey, Store, StoreErro
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::gate::GateInner;
+use crate::scope::Scope;
 
 const GRANT: &str = "grant";
 const USES: &str = "grant_uses";
@@ -289,10 +289,10 @@ pub struct Terms<'a> {
     pub expires_at: Option<Timestamp>,
 }
 
-impl GateInner {
+impl Scope {
     /// What may answer an ask. If it cannot be read nothing answers, and a person is asked.
     pub(crate) async fn remembered(&self) -> Arc<[Grant]> {
-        self.grants.standing().await.unwrap_or_else(|error| {
+        self.books.grants.standing().await.unwrap_or_else(|error| {
             tracing::warn!("remembered allows cannot be read, so everything asks: {error}");
             Arc::default()
         })

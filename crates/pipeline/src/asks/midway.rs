@@ -152,7 +152,7 @@ async fn decide(
             let denied = RuleDenial::late(deny, session, question);
             denied.note(session, &visible.intent, &mut facts);
             session.flush(facts).await?;
-            return Ok(Err(denied.refusal(&session.gate.policy(), None)));
+            return Ok(Err(denied.refusal(&session.scope.policy(), None)));
         }
         Decision::Ask(ask) => ask,
     };

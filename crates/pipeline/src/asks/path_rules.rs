@@ -2,24 +2,24 @@
 //! the entries of a listing. Permission was asked for the folder; a rule may speak of less than that.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use portcullis_base::{Risk, RiskSet, SessionId, Timestamp};
 use portcullis_contract::{AccessRequest, Action, Caller, DefaultPolicy, Resource, ResourceClass};
 use portcullis_policy::{Asker, Decision, DeniedPath, DeniedProgram, Policy, RuleRef};
 use portcullis_secret::{RedactingStream, Redactor};
 
-use crate::gate::GateInner;
+use crate::gate::{Gate, ScopedGate};
 
 /// The rules in force, for tools that come upon paths. Holds no gate alive.
 #[derive(Clone, Default)]
 pub struct PathRules {
-    gate: Weak<GateInner>,
+    gate: ScopedGate,
 }
 
 impl PathRules {
-    pub(crate) fn new(gate: Weak<GateInner>) -> Self {
-        Self { gate }
+    pub(crate) fn new(gate: &Gate) -> Self {
+        Self { gate: ScopedGate::of(gate) }
     }
 
     /// Text that a tool is about to cut, with secrets and keys masked: of half a secret nobody could tell later that it
@@ -28,13 +28,13 @@ impl PathRules {
     pub fn masked<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         self.gate
             .upgrade()
-            .map_or(Cow::Borrowed(text), |gate| Cow::Owned(gate.output_redactor.redact_bytes(text).into_owned()))
+            .map_or(Cow::Borrowed(text), |gate| Cow::Owned(gate.scope.output_redactor.redact_bytes(text).into_owned()))
     }
 
     /// The same for text that is too long to be held: what is pushed through it comes out masked.
     #[must_use]
     pub fn masking(&self) -> RedactingStream {
-        self.gate.upgrade().map_or_else(|| Redactor::none().stream(), |gate| gate.output_redactor.stream())
+        self.gate.upgrade().map_or_else(|| Redactor::none().stream(), |gate| gate.scope.output_redactor.stream())
     }
 
     /// The rules as they stand now, for one call that was let through with `named` and reads under
@@ -46,14 +46,14 @@ impl PathRules {
             policy: gate.policy(),
             agent: caller.agent.clone(),
             session: caller.session_id,
-            project: gate.project.clone(),
-            now: gate.clock.now(),
+            project: gate.scope.project.clone(),
+            now: gate.inner.clock.now(),
         });
         let everything = rules.as_ref().is_some_and(|rules| rules.never_stop(&actions));
         let mut open = OpenPaths { rules, actions, everything, answered: Vec::new() };
         // A remembered allow reaches what it names and nothing beneath (tool-contract 13.4): only a person's answer to
         // this very call, which showed what it searches, speaks for what lies there.
-        if self.gate.upgrade().is_some_and(|gate| gate.was_answered(caller.session_id, caller.intent_id)) {
+        if self.gate.upgrade().is_some_and(|gate| gate.inner.was_answered(caller.session_id, caller.intent_id)) {
             open.answered = open.asks(named);
         }
         open
@@ -80,7 +80,7 @@ impl PathRules {
     #[must_use]
     pub fn asked(&self, caller: &Caller, actions: &[&str]) -> Vec<DeniedPath> {
         let Some(gate) = self.gate.upgrade() else { return Vec::new() };
-        if gate.was_answered(caller.session_id, caller.intent_id) {
+        if gate.inner.was_answered(caller.session_id, caller.intent_id) {
             return Vec::new();
         }
         let actions: Vec<Action> = actions.iter().map(|word| Action::new(*word)).collect();
@@ -91,12 +91,12 @@ impl PathRules {
 }
 
 /// The caller, as rules alone are asked about it: no grant answers here, and where no rule speaks all is open.
-fn asker<'a>(gate: &'a GateInner, caller: &'a Caller) -> Asker<'a> {
+fn asker<'a>(gate: &'a Gate, caller: &'a Caller) -> Asker<'a> {
     Asker {
         agent: Some(&caller.agent),
         session: Some(caller.session_id),
-        project: Some(&gate.project),
-        now: gate.clock.now(),
+        project: Some(&gate.scope.project),
+        now: gate.inner.clock.now(),
         default: DefaultPolicy::Allow,
         grants: &[],
     }

@@ -40,12 +40,12 @@ const ROOM_TO_START: u64 = limits::ARTIFACT_INLINE_MAX as u64;
 impl SessionShared {
     /// The quota, before anything happens (store §8).
     pub(crate) async fn room_to_start(&self) -> Result<(), RetainError> {
-        self.gate.usage.room(&*self.gate.store, self.key.tenant, ROOM_TO_START).await
+        self.scope.books.usage.room(&*self.gate.store, self.key.tenant, ROOM_TO_START).await
     }
 
     /// Takes `wanted` bytes of the quota for what rides in this append, or is named by it.
     pub(crate) async fn reserve(&self, wanted: u64, facts: &mut Append) -> Result<(), RetainError> {
-        facts.reserved.push(self.gate.usage.reserve(&*self.gate.store, self.key.tenant, wanted).await?);
+        facts.reserved.push(self.scope.books.usage.reserve(&*self.gate.store, self.key.tenant, wanted).await?);
         Ok(())
     }
 }

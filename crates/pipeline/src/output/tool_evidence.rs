@@ -31,8 +31,8 @@ pub(crate) async fn keep_handed_over(
         let label = Label { id: item.id, kind: item.kind, mime: &mime, lines: None, complete: true };
         let redactor = match item.kind {
             // A change is taken back with these bytes: a marker in them would end up in the file.
-            ArtifactKind::File => &session.gate.redactor,
-            _ => &session.gate.output_redactor,
+            ArtifactKind::File => &session.scope.redactor,
+            _ => &session.scope.output_redactor,
         };
         let bytes = redactor.redact_bytes(&item.bytes).into_owned();
         match evidence.keep(label, bytes, facts).await {

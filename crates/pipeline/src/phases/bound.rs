@@ -133,7 +133,7 @@ pub(crate) fn retention_failed(observed: &mut Observed, error: &RetainError) {
 }
 
 fn redact(session: &SessionShared, observed: &mut Observed) {
-    let redactor = &session.gate.output_redactor;
+    let redactor = &session.scope.output_redactor;
     observed.summary = redactor.redact_text(&observed.summary).into_owned();
     observed.title = redactor.redact_text(&observed.title).into_owned();
     for warning in &mut observed.warnings {
@@ -207,7 +207,7 @@ impl<'a> Channel<'a> {
         for part in content {
             match part {
                 Content::Text { text } => {
-                    let text = session.gate.output_redactor.redact_text(&text).into_owned();
+                    let text = session.scope.output_redactor.redact_text(&text).into_owned();
                     let window: Arc<dyn Window> = Arc::new(text.into_bytes());
                     channel.parts.push(TextPart { source: "output".to_owned(), window, stream: None, complete: true });
                 }

@@ -148,7 +148,7 @@ fn host(session: &SessionShared, invocation: &Invocation, inquiries: InquirySend
         session_id: session.key.session,
         intent_id: invocation.authorized.validated.visible.intent.id,
         invocation_id: invocation.id,
-        redactor: Arc::clone(&gate.output_redactor),
+        redactor: Arc::clone(&session.scope.output_redactor),
         // The start of an inert call is not in the log while it runs, so nothing of it can follow there.
         newest: (semantics.stream_progress && !semantics.inert()).then(Arc::<LatestProgress>::default),
     });
@@ -170,7 +170,7 @@ fn context(
     stop: &StopSignal,
 ) -> (ToolContext, Reports) {
     let variables = seam::semantics(&invocation.tool).variables.iter();
-    let variables = variables.filter_map(|v| Some((v.name.clone(), session.gate.variables.get(&v.name)?.clone())));
+    let variables = variables.filter_map(|v| Some((v.name.clone(), session.scope.variables.get(&v.name)?.clone())));
     seam::context(ContextParts {
         caller: Arc::clone(&invocation.authorized.validated.caller),
         invocation_id: invocation.id,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis_base::{Digest, IntentId, MenuId, MessageId, TurnId};
+use portcullis_base::{Actor, Digest, IntentId, MenuId, MessageId, TurnId};
 use portcullis_event::fold::Ask;
 
 use crate::registry::menu::Turn;
@@ -11,6 +11,8 @@ use crate::tasks::external::ClientResult;
 /// What a model, or a person at a terminal, proposes. The only thing a provider adapter can make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
+    /// Who proposes: `agent:` for a model, `user:`, `key:` or `mcp:` for a caller.
+    pub actor: Actor,
     /// The message that holds the call.
     pub message_id: MessageId,
     /// The provider's id of the call; unique in its message only.

@@ -53,7 +53,7 @@ type LookupResult = Result<(ToolName, Registered), Box<Refusal>>;
 
 fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> LookupResult {
     let tool = &intent.proposal.tool;
-    let live = session.gate.effective(tool, session.key.session);
+    let live = session.effective(tool);
     if let Origin::Stored { definition_version, executor_id, .. } = &intent.origin {
         // A client has run it already: whatever the tool has become since, its result belongs to this call.
         if intent.arrived().is_some()
@@ -113,8 +113,10 @@ fn not_offered(session: &SessionShared, intent: &Intent, exists: bool) -> Refusa
     let hidden = intent.turn.as_ref().and_then(|turn| turn.offer.hidden.iter().find(|h| h.name == tool));
     match hidden.and_then(|h| h.reason.known()) {
         Some(reason) => {
-            let rule =
-                session.gate.wholly_denied(&tool, session.key.session).filter(|_| reason == Reason::WhollyDenied);
+            let rule = session
+                .scope
+                .wholly_denied(&tool, session.key.session, session.gate.clock.now())
+                .filter(|_| reason == Reason::WhollyDenied);
             let by = rule.map(|rule| format!(": rule `{rule}` denies it altogether")).unwrap_or_default();
             let text = format!("`{tool}` is not offered in this turn ({reason}){by}");
             Refusal::new(Code::ToolNotVisible, text).reason(Some(reason))
@@ -145,14 +147,15 @@ fn record(session: &SessionShared, intent: &Intent, found: &LookupResult, facts:
     let raw = &intent.proposal.input;
     let offered = intent.turn.as_ref().and_then(|turn| turn.offer.entries.get(intent.proposal.tool.as_str()));
     // By every schema that may speak of it: a refused call holds the same values as one that runs.
-    let live = session.gate.effective(&intent.proposal.tool, session.key.session);
+    let live = session.effective(&intent.proposal.tool);
     let schemas = live.iter().map(|registered| seam::input_schema(&registered.tool));
     let schemas: Vec<&Value> = schemas.chain(offered.map(|entry| &entry.definition.input_schema)).collect();
-    let written = stored_input::written(raw, &schemas, &session.gate.redactor);
+    let written = stored_input::written(raw, &schemas, &session.scope.redactor);
     if !written.exact {
         seal(session, intent, facts);
     }
-    session.note(
+    session.note_by(
+        &intent.proposal.actor,
         facts,
         intent.turn_id,
         &IntentProposed {

@@ -27,7 +27,7 @@ impl CallRedactor {
         });
         // Values too large to be searched for leave the runtime's own secrets to be masked.
         let own = if values.len() == 0 { Redactor::none() } else { Redactor::new(values).unwrap_or_default() };
-        Self { known: std::sync::Arc::clone(&session.gate.redactor), own }
+        Self { known: std::sync::Arc::clone(&session.scope.redactor), own }
     }
 
     fn is_empty(&self) -> bool {

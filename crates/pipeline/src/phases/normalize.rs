@@ -144,7 +144,7 @@ fn exit_code(facts: &[ShellFact]) -> Option<i32> {
 /// Where its commands ran.
 fn sandbox_fact(session: &SessionShared, invocation: &Invocation) -> Option<SandboxFact> {
     let profile = seam::semantics(&invocation.tool).sandbox.as_deref()?;
-    let isolated = session.gate.isolated(Some(profile))?;
+    let isolated = session.scope.isolated(Some(profile))?;
     Some(SandboxFact { profile: profile.to_owned(), network: isolated.network })
 }
 

@@ -17,13 +17,13 @@ use crate::asks::ask::{self, PermissionQuestion};
 use crate::asks::binding;
 use crate::asks::grants;
 use crate::asks::rule_requests::DecisionSubject;
-use crate::gate::Approvals;
 use crate::output::evidence::no_room;
 use crate::phases::intent::Intent;
 use crate::phases::lookup::Visible;
 use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse, refuse_and_void};
 use crate::phases::step::Step;
 use crate::phases::validate::{Validated, broken, guarded};
+use crate::scope::Approvals;
 use crate::sessions::append::Append;
 use crate::sessions::session::SessionShared;
 
@@ -89,11 +89,11 @@ pub(crate) async fn weigh(
     access: &[AccessRequest],
     grants_answer: bool,
 ) -> (Arc<Policy>, Decision) {
-    let policy = session.gate.policy();
+    let policy = session.scope.policy();
     let mut decision = policy.decide(access, &asker(session, visible));
     // Grants answer unpinned asks and nothing else, so only those look for them.
     if grants_answer && matches!(&decision, Decision::Ask(ask) if !ask.pinned) {
-        let grants = session.gate.remembered().await;
+        let grants = session.scope.remembered().await;
         if !grants.is_empty() {
             let asker = Asker { grants: &grants, ..asker(session, visible) };
             decision = policy.decide(access, &asker);
@@ -128,7 +128,7 @@ pub(crate) fn precheck_denies(
     visible: &Visible,
     access: &[AccessRequest],
 ) -> Option<RuleDenial> {
-    let policy = session.gate.policy();
+    let policy = session.scope.policy();
     let asker = asker(session, visible);
     let weighed = || DecisionSubject::of(session, access, asker.default);
     policy.denies(access, &asker).map(|deny| RuleDenial { deny, precheck: true, weighed: weighed() })
@@ -136,9 +136,9 @@ pub(crate) fn precheck_denies(
 
 fn asker<'a>(session: &'a SessionShared, visible: &Visible) -> Asker<'a> {
     Asker {
-        agent: Some(&session.agent),
+        agent: Some(&session.scope.agent),
         session: Some(session.key.session),
-        project: Some(&session.gate.project),
+        project: Some(&session.scope.project),
         now: session.gate.clock.now(),
         default: default_policy(visible),
         grants: &[],
@@ -162,7 +162,7 @@ impl RuleDenial {
         if visible.intent.is_fresh() {
             self.note(session, &visible.intent, facts);
         }
-        let refusal = self.refusal(&session.gate.policy(), visible.intent.ask().map(|ask| ask.ask_id));
+        let refusal = self.refusal(&session.scope.policy(), visible.intent.ask().map(|ask| ask.ask_id));
         Step::Refused(refuse_and_void(session, &visible.intent, refusal, facts))
     }
 
@@ -242,7 +242,7 @@ pub(crate) async fn raise(
 ) -> Result<AskId, Refusal> {
     let ids: Vec<String> = ask.policy_ids.iter().map(ToString::to_string).collect();
     decided(session, question, Verdict::Ask, &ask.reason, &ids, &[], facts);
-    if session.gate.approvals == Approvals::Unavailable {
+    if session.scope.approvals == Approvals::Unavailable {
         let text = format!("{}, and nobody can be asked here", policy.without_files(&ask.reason, &ask.policy_ids));
         let permission = Permission {
             decision: Verdict::Ask,
@@ -350,7 +350,7 @@ pub(crate) fn difference(
     let same_input = ask.input_hash == visible.intent.input_hash;
     let same_rules = ask.policy_revision == policy.revision();
     let same_tool = ask.definition_version == seam::version(visible.tool()).as_str();
-    let same_principal = ask.principal == session.gate.principal;
+    let same_principal = ask.principal == session.scope.principal;
     let same_view = ask.shown == ask::shown(session, question);
     let (code, why) = match (same_input && same_tool && same_principal, same_rules, same_view) {
         (true, true, true) => {

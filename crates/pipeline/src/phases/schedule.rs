@@ -148,7 +148,7 @@ async fn plan(
     if cancel.is_cancelled() {
         return Err(cancelled_before_start().into());
     }
-    let live = session.gate.effective(visible.name.as_str(), session.key.session);
+    let live = session.effective(visible.name.as_str());
     if live.is_none_or(|live| live.id != visible.registered.id) {
         return Err(stale(visible.name.as_str()).into());
     }
@@ -161,7 +161,7 @@ async fn plan(
     let id = InvocationId::make(&*session.gate.ids, session.gate.clock.now());
     let keys: Vec<LockKey> = keys(semantics.concurrency, inert, authorized, &authorized.validated.names)
         .into_iter()
-        .map(|key| LockKey { location: session.gate.location, key })
+        .map(|key| LockKey { location: session.scope.location, key })
         .collect();
     // Before the line: a call that waits for a lost holder holds up nobody else.
     tokio::select! {
@@ -274,7 +274,7 @@ async fn commit_a(
                         let facts = take_back(&mut commit, reserved, calls);
                         return Ok(Err((facts, key_held(session, &key, holder))));
                     }
-                    session.gate.recover_if_dead(session.key.tenant, holder).await;
+                    session.recover_if_dead(session.key.tenant, holder).await;
                 }
                 // Its keys may be free now, and its call may still be at work.
                 let passed = async {
@@ -363,7 +363,7 @@ fn note_start(session: &SessionShared, authorized: &Authorized, planned: &Planne
         sandbox: semantics
             .sandbox
             .as_deref()
-            .and_then(|profile| session.gate.isolated(Some(profile)).map(|isolated| isolated.used(profile))),
+            .and_then(|profile| session.scope.isolated(Some(profile)).map(|isolated| isolated.used(profile))),
         env_names: semantics.variables.iter().map(|v| v.name.clone()).collect(),
         cwd: authorized.validated.resolved.cwd.as_ref().map(|cwd| session.tidy(cwd, SUMMARY_MAX)),
         attempt: 1,

@@ -168,7 +168,7 @@ fn failed(found: Precondition) -> Refusal {
 
 fn missing_variable(session: &SessionShared, visible: &Visible) -> Option<Refusal> {
     let wanted = seam::semantics(visible.tool()).variables.iter();
-    let missing = wanted.filter(|v| v.required).find(|v| !session.gate.variables.contains_key(&v.name))?;
+    let missing = wanted.filter(|v| v.required).find(|v| !session.scope.variables.contains_key(&v.name))?;
     let text = format!(
         "`{}` needs the variable `{}` ({}); set it and call again",
         visible.name, missing.name, missing.description

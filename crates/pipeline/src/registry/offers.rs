@@ -8,7 +8,7 @@ use portcullis_base::{Digest, Reason, RegistrationId, SessionId};
 use portcullis_contract::ToolName;
 
 use crate::registry::menu::Offer;
-use crate::registry::registrations::{Placement, Registered};
+use crate::registry::registrations::{Placement, Registered, ToolsetId};
 
 /// Sessions whose offer is remembered; past it all are forgotten, which costs each of them one look at its tools.
 const SESSIONS: usize = 1_024;
@@ -29,11 +29,12 @@ struct OfferCache {
     shared: Vec<(OfferParts, Arc<Offer>)>,
 }
 
-/// Changes whenever an offer might: the registry's generation and the policy's revision.
+/// Changes whenever an offer might: the registry's generation, the policy's revision, the toolset of the session.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct State {
     pub(crate) generation: u64,
     pub(crate) revision: Digest,
+    pub(crate) toolset: ToolsetId,
 }
 
 impl Offers {

@@ -13,8 +13,33 @@ use portcullis_contract::{Tool, ToolName};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Placement {
     Process,
+    /// Built-ins that were made for one folder, profile and environment; tools of a location stand over them.
+    Toolset(ToolsetId),
     Location(LocationId),
     Session(SessionId),
+}
+
+/// The built-ins of the scopes that share one folder, profile and environment. It names nothing outside its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ToolsetId(u64);
+
+/// The places that hold tools for one session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places {
+    pub(crate) toolset: ToolsetId,
+    pub(crate) location: LocationId,
+    pub(crate) session: SessionId,
+}
+
+impl Places {
+    fn hold(&self, placement: Placement) -> bool {
+        match placement {
+            Placement::Process => true,
+            Placement::Toolset(id) => id == self.toolset,
+            Placement::Location(id) => id == self.location,
+            Placement::Session(id) => id == self.session,
+        }
+    }
 }
 
 /// Why a contribution was refused; nothing of it was registered.
@@ -44,6 +69,7 @@ struct Inner {
     contributions: Vec<Contribution>,
     closed: HashSet<Placement>,
     next: u64,
+    toolsets: u64,
     /// Moves with every change: menus are cached by it.
     generation: u64,
 }
@@ -59,6 +85,7 @@ impl Inner {
         if self.closed.contains(&placement) {
             return Err(RegistrationError::ScopeClosed(match placement {
                 Placement::Process => "process",
+                Placement::Toolset(_) => "toolset",
                 Placement::Location(_) => "location",
                 Placement::Session(_) => "session",
             }));
@@ -97,6 +124,14 @@ impl Registry {
         Registrar { registry: self.clone(), placement }
     }
 
+    /// A place for the built-ins of a scope that no other scope has yet.
+    #[must_use]
+    pub fn fresh_toolset(&self) -> ToolsetId {
+        let mut inner = self.lock();
+        inner.toolsets += 1;
+        ToolsetId(inner.toolsets)
+    }
+
     /// Closes a place: its tools are gone and it takes no more.
     pub fn close(&self, placement: Placement) {
         let mut inner = self.lock();
@@ -121,10 +156,10 @@ impl Registry {
         self.lock().generation
     }
 
-    /// What `name` means for a session of a location.
-    pub(crate) fn effective(&self, name: &str, location: LocationId, session: SessionId) -> Option<Registered> {
+    /// What `name` means for a session.
+    pub(crate) fn effective(&self, name: &str, places: Places) -> Option<Registered> {
         let inner = self.lock();
-        let applies = |c: &&Contribution| applies(c.placement, location, session);
+        let applies = |c: &&Contribution| places.hold(c.placement);
         let winner = inner
             .contributions
             .iter()
@@ -135,10 +170,9 @@ impl Registry {
     }
 
     /// Every name's winner, and its place.
-    pub(crate) fn all(&self, location: LocationId, session: SessionId) -> BTreeMap<ToolName, (Placement, Registered)> {
+    pub(crate) fn all(&self, places: Places) -> BTreeMap<ToolName, (Placement, Registered)> {
         let inner = self.lock();
-        let mut ranked: Vec<&Contribution> =
-            inner.contributions.iter().filter(|c| applies(c.placement, location, session)).collect();
+        let mut ranked: Vec<&Contribution> = inner.contributions.iter().filter(|c| places.hold(c.placement)).collect();
         ranked.sort_by_key(|c| (c.placement, c.seq));
         let mut winners = BTreeMap::new();
         for contribution in ranked {
@@ -147,14 +181,6 @@ impl Registry {
             }
         }
         winners
-    }
-}
-
-fn applies(placement: Placement, location: LocationId, session: SessionId) -> bool {
-    match placement {
-        Placement::Process => true,
-        Placement::Location(id) => id == location,
-        Placement::Session(id) => id == session,
     }
 }
 

@@ -6,7 +6,6 @@ use portcullis_base::{MenuId, TurnId};
 use portcullis_event::facts::MenuFrozen;
 use portcullis_store::Blob;
 
-use crate::gate::Gate;
 use crate::output::shown_lines::InContext;
 use crate::registry::menu::Turn;
 use crate::sessions::append::Append;
@@ -29,7 +28,7 @@ impl Session {
     fn freeze(&self, facts: &mut Append, in_context: Option<InContext>) -> Arc<Turn> {
         let shared = &self.shared;
         let now = shared.gate.clock.now();
-        let offer = Gate { inner: Arc::clone(&shared.gate) }.offer(shared.key.session);
+        let offer = shared.gate.offer(&shared.scope, shared.key.session);
         let turn_id = TurnId::make(&*shared.gate.ids, now);
         let menu_id = MenuId::make(&*shared.gate.ids, now);
         if !shared.state().session.menus.contains(&offer.hash) {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::start;
 use crate::calls::Order;
-use crate::gate::{Disposition, Gate, GateInner, Opened, write_back};
+use crate::gate::{Disposition, Gate, Opened, write_back};
 use crate::phases::intent::{Intent, Origin, Proposal};
 use crate::phases::lookup::sealed_name;
 use crate::phases::permission;
@@ -366,6 +366,7 @@ impl Session {
         let turn = self.begin_turn(&mut facts);
         shared.note(&mut facts, turn.turn_id, &InputConsumed { event_ids: vec![call.event_id] });
         let proposal = Proposal {
+            actor: call.actor,
             message_id: portcullis_base::MessageId::make(&*shared.gate.ids, shared.gate.clock.now()),
             call_id: call.event_id.to_string(),
             tool: call.name,
@@ -394,6 +395,7 @@ pub(crate) fn stored(intent: &fold::Intent, input: String, ask: Option<fold::Ask
     Intent {
         id: intent.intent_id,
         proposal: Proposal {
+            actor: intent.actor.clone(),
             message_id: intent.message_id,
             call_id: intent.call_id.clone(),
             tool: intent.tool.clone(),
@@ -417,7 +419,7 @@ impl SessionShared {
     /// Gives back the keys of what is recovered. If it had begun to change something under a lease that ran out, its
     /// holder may still be inside it: then they linger, for every process, until that must have stopped (store §5).
     pub(crate) fn give_back(&self, keys: &[String], changing: bool, facts: &mut Append) {
-        let location = self.gate.location;
+        let location = self.scope.location;
         let locks = keys.iter().map(|key| LockKey { location, key: key.clone() });
         if changing && self.lease.before == PreviousLease::RanOut {
             self.gate.grace.lost(keys, &*self.gate.clock);
@@ -428,18 +430,18 @@ impl SessionShared {
     }
 }
 
-impl GateInner {
+impl SessionShared {
     /// Takes over a session whose holder is gone, so that what it held is free again. A live holder
     /// keeps it; a fault is the holder's to find.
-    pub(crate) async fn recover_if_dead(self: &Arc<Self>, tenant: TenantId, session: SessionId) {
-        if tenant != self.tenant {
+    pub(crate) async fn recover_if_dead(&self, tenant: TenantId, session: SessionId) {
+        if tenant != self.scope.tenant {
             return;
         }
-        let worker = WorkerId::make(&*self.ids, self.clock.now());
+        let worker = WorkerId::make(&*self.gate.ids, self.gate.clock.now());
         let owner = HostLiveness::new().this_process(worker, "portcullis recovery").brief();
-        let gate = Gate { inner: Arc::clone(self) };
+        let gate = Gate { inner: Arc::clone(&self.gate), scope: Arc::clone(&self.scope) };
         let recovered = async {
-            if let Opened::Ready(held) = gate.open(session, owner, "recovery").await? {
+            if let Opened::Ready(held) = gate.open(session, owner).await? {
                 held.recover_started().await?;
                 held.release().await?;
             }

@@ -21,7 +21,7 @@ impl HeldSessions {
     pub fn baseline(&self, session: SessionId, path: &str) -> Option<Baseline> {
         let shared = self.held(session)?;
         // By the name it was written under (L69).
-        let path = shared.gate.redactor.redact_text(path);
+        let path = shared.scope.redactor.redact_text(path);
         shared.state().baselines.get(&path).cloned()
     }
 

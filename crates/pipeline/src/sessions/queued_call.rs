@@ -1,6 +1,6 @@
 //! A call that another process runs: how it gets into the log, and what the log says became of it.
 
-use portcullis_base::{AskId, EventId, IntentId, SessionId, limits};
+use portcullis_base::{Actor, AskId, EventId, IntentId, SessionId, limits};
 use portcullis_contract::seam;
 use portcullis_event::Body;
 use portcullis_secret::redact_sensitive;
@@ -61,7 +61,7 @@ impl Gate {
     /// # Errors
     /// If the store failed.
     pub async fn look_for(&self, sought: &mut SoughtCall) -> Result<Option<Disposition>, StoreError> {
-        let key = SessionKey { tenant: self.inner.tenant, session: sought.session };
+        let key = SessionKey { tenant: self.scope.tenant, session: sought.session };
         loop {
             let events = self.inner.store.read(key, sought.after, PAGE).await?;
             for event in &events {
@@ -86,11 +86,11 @@ impl Gate {
         }
         let value = serde_json::from_str(input).unwrap_or_else(|_| Value::String(input.to_owned()));
         let mut masked = value.clone();
-        if let Some(registered) = self.inner.effective(tool, session) {
+        if let Some(registered) = self.effective(tool, session) {
             let _ = redact_sensitive(seam::input_schema(&registered.tool), &mut masked);
         }
-        self.inner.redactor.redact_value(&mut masked);
-        let name = self.inner.redactor.redact_text(tool);
+        self.scope.redactor.redact_value(&mut masked);
+        let name = self.scope.redactor.redact_text(tool);
         (masked == value && name == tool).then_some(value)
     }
 
@@ -98,13 +98,13 @@ impl Gate {
     /// all of it, to the byte.
     #[must_use]
     pub fn masked_input(&self, session: SessionId, tool: &str, input: &str) -> Option<String> {
-        let live = self.inner.effective(tool, session);
+        let live = self.effective(tool, session);
         let schemas: Vec<&Value> = live.iter().map(|registered| seam::input_schema(&registered.tool)).collect();
-        let written = stored_input::written(input, &schemas, &self.inner.redactor).value;
+        let written = stored_input::written(input, &schemas, &self.scope.redactor).value;
         let proposed = serde_json::from_str(input).unwrap_or_else(|_| Value::String(input.to_owned()));
         if written == proposed {
             // Of a name that stands there twice the value keeps only the last: the text is looked at as well.
-            let text = self.inner.redactor.redact_text(input);
+            let text = self.scope.redactor.redact_text(input);
             return (text != input).then(|| text.into_owned());
         }
         Some(match written {
@@ -113,9 +113,9 @@ impl Gate {
         })
     }
 
-    /// On whose behalf calls are made.
+    /// Who makes the calls that no model proposes.
     #[must_use]
-    pub fn principal(&self) -> &str {
-        &self.inner.principal
+    pub fn actor(&self) -> &Actor {
+        &self.scope.actor
     }
 }

@@ -2,7 +2,7 @@
 
 use portcullis_base::{ArtifactId, ArtifactKind, EventId, TurnId, WakeId};
 use portcullis_event::facts::{Carried, SessionUpdated};
-use portcullis_event::{EventBody, Stamp, State};
+use portcullis_event::{Actor, EventBody, Stamp, State};
 use portcullis_store::{Blob, StoreError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -124,9 +124,15 @@ impl Session {
         self.shared.lost_by.get().cloned()
     }
 
+    /// The agent whose model proposes here.
+    #[must_use]
+    pub fn agent(&self) -> Actor {
+        Actor::agent(&self.shared.scope.agent)
+    }
+
     /// The gate it belongs to.
     #[must_use]
     pub fn gate(&self) -> Gate {
-        Gate { inner: std::sync::Arc::clone(&self.shared.gate) }
+        Gate { inner: std::sync::Arc::clone(&self.shared.gate), scope: std::sync::Arc::clone(&self.shared.scope) }
     }
 }

@@ -13,12 +13,13 @@ use portcullis_store::{Commit, Lease, SessionKey, Snapshot, Store, StoreError, W
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument as _, debug_span};
 
-use crate::gate::GateInner;
+use crate::gate::{Gate, GateInner};
 use crate::output::quota::QuotaReservation;
 use crate::phases::intent::Intent;
 use crate::phases::step::Halt;
 use crate::registry::loop_guard::LoopGuard;
-use crate::registry::registrations::RegistrationGuard;
+use crate::registry::registrations::{Registered, RegistrationGuard};
+use crate::scope::Scope;
 use crate::sessions::append::Append;
 use crate::sessions::fold_cache::FoldedSession;
 use crate::sessions::running_calls::AtWork;
@@ -35,10 +36,11 @@ const AMBIGUOUS_TRIES: u32 = 3;
 
 pub(crate) struct SessionShared {
     pub(crate) gate: Arc<GateInner>,
+    /// What it acts by.
+    pub(crate) scope: Arc<Scope>,
     pub(crate) key: SessionKey,
     pub(crate) lease: Lease,
     pub(crate) actor: Actor,
-    pub(crate) agent: String,
     /// Fires when the lease is lost: everything that runs for this session stops.
     pub(crate) lost: CancellationToken,
     /// The fault that lost it, where it was no other holder and no clock.
@@ -68,12 +70,8 @@ pub(crate) struct SessionShared {
 
 impl SessionShared {
     /// Folds the log from its newest snapshot on.
-    pub(crate) async fn load(
-        gate: Arc<GateInner>,
-        key: SessionKey,
-        lease: Lease,
-        agent: String,
-    ) -> Result<Self, StoreError> {
+    pub(crate) async fn load(scoped: &Gate, key: SessionKey, lease: Lease) -> Result<Self, StoreError> {
+        let (gate, scope) = (Arc::clone(&scoped.inner), Arc::clone(&scoped.scope));
         let (state, snapshot_seq) = match gate.fold_cache.take(key) {
             Some(FoldedSession { state, snapshot_seq }) => (caught_up(&*gate.store, key, state).await?, snapshot_seq),
             None => load_state(&*gate.store, key).await?,
@@ -84,10 +82,10 @@ impl SessionShared {
         let loops = gate.loops.of(key.session);
         Ok(Self {
             gate,
+            scope,
             key,
             lease,
             actor,
-            agent,
             lost,
             lost_by: OnceLock::new(),
             renewing: Mutex::default(),
@@ -115,6 +113,11 @@ impl SessionShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What a name means for it now.
+    pub(crate) fn effective(&self, name: &str) -> Option<Registered> {
+        self.gate.registry.effective(name, self.scope.places(self.key.session))
+    }
+
     /// Keeps the lease renewed until it is dropped; none if nobody does any more.
     pub(crate) fn keep(&self) -> Option<Arc<DropGuard>> {
         self.renewing.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
@@ -122,8 +125,11 @@ impl SessionShared {
 
     pub(crate) fn caller(&self, intent: &Intent) -> Caller {
         Caller {
+            tenant: self.key.tenant,
             session_id: self.key.session,
-            agent: self.agent.clone(),
+            principal: self.scope.principal.clone(),
+            actor: intent.proposal.actor.clone(),
+            agent: self.scope.agent.clone(),
             message_id: intent.proposal.message_id,
             call_id: intent.proposal.call_id.clone(),
             turn_id: intent.turn_id,
@@ -135,7 +141,7 @@ impl SessionShared {
     /// Words of a tool or a model as they may be written: known secrets and keys masked (L69), and no longer than a
     /// line that is read at once. A name that a pattern matched is such a word: nobody typed it. Masked first, so that a cut cannot hide half a secret from the search.
     pub(crate) fn tidy(&self, text: &str, most: usize) -> String {
-        let masked = self.gate.output_redactor.redact_text(text);
+        let masked = self.scope.output_redactor.redact_text(text);
         if masked.len() <= most {
             return masked.into_owned();
         }
@@ -144,7 +150,7 @@ impl SessionShared {
 
     /// A tool's name as proposed, which may be anything.
     pub(crate) fn tool_name(&self, intent: &Intent) -> String {
-        self.gate.redactor.redact_text(&intent.proposal.tool).chars().take(128).collect()
+        self.scope.redactor.redact_text(&intent.proposal.tool).chars().take(128).collect()
     }
 
     fn stamp(&self, turn_id: TurnId) -> Stamp<'_> {
@@ -168,6 +174,11 @@ impl SessionShared {
     /// Adds a fact to an append.
     pub(crate) fn note<B: EventBody>(&self, facts: &mut Append, turn_id: TurnId, body: &B) {
         facts.events.push(self.stamp(turn_id).draft(body));
+    }
+
+    /// The same for a fact that is not this runner's: an intent is its proposer's.
+    pub(crate) fn note_by<B: EventBody>(&self, actor: &Actor, facts: &mut Append, turn_id: TurnId, body: &B) {
+        facts.events.push(Stamp { actor, ..self.stamp(turn_id) }.draft(body));
     }
 
     /// The same draft with another payload: for facts that are completed before they are written.

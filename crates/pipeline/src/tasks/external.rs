@@ -47,7 +47,7 @@ pub(crate) async fn hand_over(
     let validated = &authorized.validated;
     let mut input = validated.input.value().clone();
     let _ = redact_sensitive(seam::input_schema(validated.visible.tool()), &mut input);
-    session.gate.redactor.redact_value(&mut input);
+    session.scope.redactor.redact_value(&mut input);
     let intent = &validated.visible.intent;
     let name = validated.visible.name.to_string();
     session.note(&mut facts, intent.turn_id, &CustomToolUse { intent_id: Some(intent.id), name, input });

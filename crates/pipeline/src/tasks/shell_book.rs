@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use portcullis_base::{CommandId, EnvKey, SessionId, Timestamp, limits};
 use portcullis_contract::Caller;
@@ -12,7 +12,7 @@ use portcullis_event::{Body, Event, SessionStatus, State};
 use portcullis_secret::{Aad, SecretText};
 use portcullis_store::{SessionKey, StoreError, VARIABLE, variable_id};
 
-use crate::gate::{Gate, GateInner};
+use crate::gate::{Gate, ScopedGate};
 use crate::sessions::session::{SessionShared, load_state};
 use crate::tasks::shell_facts::{SealedRow, bound_to};
 
@@ -52,17 +52,17 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// The shells of sessions. Holds no gate alive.
+/// The shells of sessions of one scope. Holds no gate alive.
 #[derive(Clone, Default)]
 pub struct ShellBook {
-    gate: Weak<GateInner>,
+    gate: ScopedGate,
 }
 
 impl Gate {
     /// The shells of its sessions.
     #[must_use]
     pub fn shells(&self) -> ShellBook {
-        ShellBook { gate: Arc::downgrade(&self.inner) }
+        ShellBook { gate: ScopedGate::of(self) }
     }
 }
 
@@ -114,7 +114,7 @@ impl ShellBook {
         let Some(gate) = self.gate.upgrade() else { return Ok(commands) };
         let older = seen.shell.places().skip(commands.len()).take(most.saturating_sub(commands.len()));
         for (_, seq) in older {
-            let events = gate.store.read(key_of(&gate, seen), seq - 1, 1).await.map_err(ShellError::Store)?;
+            let events = gate.store().read(key_of(&gate, seen), seq - 1, 1).await.map_err(ShellError::Store)?;
             commands.extend(events.first().and_then(ended));
         }
         Ok(commands)
@@ -136,7 +136,7 @@ impl ShellBook {
         }
         let (mut after, most) = place.map_or((0, PAGE), |(_, seq)| (seq - 1, 1));
         loop {
-            let events = gate.store.read(key_of(&gate, seen), after, most).await.map_err(ShellError::Store)?;
+            let events = gate.store().read(key_of(&gate, seen), after, most).await.map_err(ShellError::Store)?;
             let found = events.iter().filter_map(ended).find(is);
             let Some(last) = events.last().filter(|_| found.is_none() && place.is_none()) else { return Ok(found) };
             after = last.seq;
@@ -146,8 +146,8 @@ impl ShellBook {
     /// Whether a session is offered a tool: nothing else may be suggested to it.
     #[must_use]
     pub fn offers(&self, session: SessionId, tool: &str) -> bool {
-        let Some(inner) = self.gate.upgrade() else { return false };
-        Gate { inner }.offer(session).entries().any(|(name, _)| name.as_str() == tool)
+        let Some(gate) = self.gate.upgrade() else { return false };
+        gate.offer(session).entries().any(|(name, _)| name.as_str() == tool)
     }
 
     /// The folder that commands of the caller's own session run in; `None` if nobody has changed it.
@@ -166,32 +166,32 @@ impl ShellBook {
     /// Whether a session is over for good, by any process. Not if that cannot be seen now.
     pub async fn is_over(&self, session: SessionId) -> bool {
         let Some(gate) = self.gate.upgrade() else { return true };
-        let head = gate.store.head(SessionKey { tenant: gate.tenant, session }).await;
+        let head = gate.store().head(SessionKey { tenant: gate.tenant(), session }).await;
         matches!(head, Ok(Some(head)) if head.status == SessionStatus::Terminated)
     }
 
     /// The id of a command that is about to be told of.
     #[must_use]
     pub fn fresh_command(&self) -> Option<CommandId> {
-        self.gate.upgrade().map(|gate| CommandId::make(&*gate.ids, gate.clock.now()))
+        self.gate.upgrade().map(|gate| CommandId::make(&*gate.inner.ids, gate.inner.clock.now()))
     }
 
     /// A text as it may be shown while nothing of it is written down yet: secrets masked. Nothing, if nobody knows them
     /// any more.
     #[must_use]
     pub fn masked(&self, text: &str) -> String {
-        self.gate.upgrade().map(|gate| gate.output_redactor.redact_text(text).into_owned()).unwrap_or_default()
+        self.gate.upgrade().map(|gate| gate.scope.output_redactor.redact_text(text).into_owned()).unwrap_or_default()
     }
 
     /// The time of the log.
     #[must_use]
     pub fn now(&self) -> Option<Timestamp> {
-        self.gate.upgrade().map(|gate| gate.clock.now())
+        self.gate.upgrade().map(|gate| gate.inner.clock.now())
     }
 
     /// The caller's own session, which this process holds.
     fn own(&self, caller: &Caller) -> Result<Arc<SessionShared>, ShellError> {
-        let held = self.gate.upgrade().and_then(|gate| gate.held(caller.session_id));
+        let held = self.gate.upgrade().and_then(|gate| gate.inner.held(caller.session_id));
         held.ok_or_else(|| not_in_scope(caller.session_id, caller))
     }
 }
@@ -206,8 +206,8 @@ fn akin(own: &State, other: &State) -> bool {
     other.session.created && of(own) == of(other)
 }
 
-fn key_of(gate: &GateInner, seen: &ShellSeen) -> SessionKey {
-    SessionKey { tenant: gate.tenant, session: seen.session }
+fn key_of(gate: &Gate, seen: &ShellSeen) -> SessionKey {
+    SessionKey { tenant: gate.tenant(), session: seen.session }
 }
 
 fn ended(event: &Event) -> Option<RecordedCommandEnd> {

@@ -29,7 +29,7 @@ impl Gate {
     /// # Errors
     /// If the store failed.
     pub async fn task_end(&self, session: SessionId, task: TaskId) -> Result<Option<TaskCompleted>, StoreError> {
-        let key = SessionKey { tenant: self.inner.tenant, session };
+        let key = SessionKey { tenant: self.scope.tenant, session };
         let (state, _) = load_state(&*self.inner.store, key).await?;
         match state.tasks.get(task).and_then(|task| task.end) {
             Some(end) => read_end(&*self.inner.store, key, end.seq).await,

@@ -49,7 +49,7 @@ async fn sqlite_world(folder: &std::path::Path) -> World {
 /// One process's life: three calls, an answer, and the answered call. Ends early where it is cut.
 async fn live(world: &World, store: &Arc<FaultyStore<dyn Store>>) -> Result<(), Halt> {
     let process = world.process_over(Arc::clone(store) as Arc<dyn Store>, tools(&world.effects));
-    let opened = process.gate.open(world.session, process.owner.clone(), "tester").await?;
+    let opened = process.gate.open(world.session, process.owner.clone()).await?;
     let portcullis_pipeline::Opened::Ready(session) = opened else { panic!("nobody else holds it") };
     call_in(&session, "look", r#"{"text":"l"}"#).await?;
     call_in(&session, "change", r#"{"text":"allowed"}"#).await?;
@@ -221,7 +221,7 @@ fn going_on(effects: &Effects) -> portcullis_contract::Tool {
 /// One process's life with two tasks, one after the other's end. Ends early where it is cut.
 async fn live_with_tasks(world: &World, store: &Arc<FaultyStore<dyn Store>>) -> Result<(), Halt> {
     let process = world.process_over(Arc::clone(store) as Arc<dyn Store>, [("task", going_on(&world.effects))]);
-    let opened = process.gate.open(world.session, process.owner.clone(), "tester").await?;
+    let opened = process.gate.open(world.session, process.owner.clone()).await?;
     let portcullis_pipeline::Opened::Ready(session) = opened else { panic!("nobody else holds it") };
     for text in ["one", "two"] {
         let called = call_in(&session, "task", &serde_json::json!({ "text": text }).to_string()).await;
@@ -367,7 +367,7 @@ async fn s09_s11_a_session_given_back_with_an_unsettled_call_is_due_and_a_worker
     let claims =
         world.store.claim(world.key().tenant, worker.owner.clone(), 8, limits::LEASE_TTL).await.expect("claimed");
     let [Claim::Granted(lease)] = &claims[..] else { panic!("nobody would ever come: {claims:?}") };
-    let session = worker.gate.hold(lease.clone(), world.clock.monotonic(), "tester").await.expect("held");
+    let session = worker.gate.hold(lease.clone(), world.clock.monotonic()).await.expect("held");
     let attended = session.attend().await.expect("attended");
     assert_eq!(common::observed(&attended[0].disposition).code.known(), Some(Code::OutcomeUnknown));
     session.release().await.expect("released");
@@ -389,7 +389,7 @@ async fn l42_s04_a_lease_runs_from_before_its_claim_was_sent() {
     let Claim::Granted(lease) = claim else { panic!("nobody else holds it") };
     // The answer, or the log that has to be folded, is under way for so long that hardly anything is left.
     world.clock.advance(limits::LEASE_TTL - limits::LEASE_MARGIN);
-    let session = process.gate.hold(lease, asked, "tester").await.expect("held");
+    let session = process.gate.hold(lease, asked).await.expect("held");
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     assert!(store.struck(), "it tried to renew at once");
     let before = world.events().await.len();
@@ -416,7 +416,7 @@ async fn s04_a_holder_that_was_stopped_past_its_lease_goes_on_if_nobody_came() {
             world.liveness.set(process.owner.worker, Liveness::Dead);
             drop(world.process(tools(&world.effects)).open().await);
         }
-        let session = process.gate.hold(lease, asked, "tester").await.expect("held");
+        let session = process.gate.hold(lease, asked).await.expect("held");
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         assert_eq!(store.calls(), 1, "it asked once more");
         assert_eq!(session.lost().is_cancelled(), somebody_came);

@@ -14,7 +14,7 @@ async fn s09_a_lease_that_was_not_taken_back_is_offered_again_once_there_is_room
     let _clock = follow_tokio(&world.clock);
     let store = Arc::new(FaultyStore::new(Arc::clone(&world.store), None));
     let process = world.process_over(Arc::clone(&store) as Arc<dyn Store>, [("look", look(&world.effects))]);
-    let open = || process.gate.open(world.session, process.owner.clone(), "tester");
+    let open = || process.gate.open(world.session, process.owner.clone());
     let Ok(Opened::Ready(session)) = open().await else { panic!("it is free") };
     let (seen, _) = call_in(&session, "look", r#"{"text":"a"}"#).await.expect("it runs");
     assert!(observed(&seen).ok);

@@ -187,7 +187,7 @@ async fn f02_l38_no_cut_parts_an_ask_from_its_copy() {
             let tools = [("asks", change(&world.effects, DefaultPolicy::Ask))];
             let process = world.process_over(Arc::clone(&faulty) as Arc<dyn Store>, tools);
             let life = async {
-                let opened = process.gate.open(world.session, process.owner.clone(), "tester").await;
+                let opened = process.gate.open(world.session, process.owner.clone()).await;
                 let Ok(Opened::Ready(session)) = opened else { return };
                 let Ok((Disposition::Parked(ask), _)) = call_in(&session, "asks", r#"{"text":"x"}"#).await else {
                     return;

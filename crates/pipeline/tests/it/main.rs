@@ -18,6 +18,7 @@ mod outcomes;
 mod progress;
 mod quota;
 mod registry;
+mod scopes;
 mod secrets;
 mod shell;
 mod stop_cause;

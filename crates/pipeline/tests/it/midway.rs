@@ -260,7 +260,7 @@ async fn l46_a_held_call_keeps_its_keys_and_its_clock_stands_still() {
 }
 
 async fn call_elsewhere(process: &Process, session: portcullis_base::SessionId) -> Observed {
-    let opened = process.gate.open(session, process.owner.clone(), "tester").await.expect("open");
+    let opened = process.gate.open(session, process.owner.clone()).await.expect("open");
     let portcullis_pipeline::Opened::Ready(session) = opened else { panic!("nobody else holds it") };
     let (disposition, _) = call_in(&session, "change", r#"{"text":"x"}"#).await.expect("no halt");
     let seen = observed(&disposition).clone();
@@ -480,7 +480,7 @@ fn f02_l25_every_cut_of_a_held_call_leaves_one_observation_and_no_open_ask() {
                 let (tool, _) = script(&world.effects, midway());
                 let process = world.process_over(Arc::clone(&faulty) as Arc<dyn Store>, [("script", tool)]);
                 let life = async {
-                    let opened = process.gate.open(world.session, process.owner.clone(), "tester").await;
+                    let opened = process.gate.open(world.session, process.owner.clone()).await;
                     let Ok(portcullis_pipeline::Opened::Ready(session)) = opened else { return };
                     let _ = call_in(&session, "script", r#"{"text":"one ask two"}"#).await;
                 };

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::{
-    Effects, Note, Process, World, acting, acts, call_in, call_on, fresh_message, observed, parked, process_with_key,
-    proposal, touches, turn_of,
+    Effects, Note, Process, World, acting, acts, call_in, call_on, fresh_message, observed, parked, proposal, touches,
+    turn_of,
 };
 use portcullis_base::{ArtifactKind, Code, Reason, SideEffect};
 use portcullis_contract::{
@@ -566,7 +566,8 @@ async fn l69_an_input_that_cannot_be_unsealed_is_never_run_with_its_mask() {
     let ask = parked(&asking.call_raw("login", &credentials(PASSWORD)).await);
     drop(asking);
     world.reply(ask, Reply::AllowOnce).await.expect("answered");
-    let stranger = process_with_key(&world, [1; 32], [("login", login(&world.effects, DefaultPolicy::Ask))]);
+    let stranger =
+        world.process_with(Arc::clone(&world.store), [1; 32], [("login", login(&world.effects, DefaultPolicy::Ask))]);
     let session = stranger.open().await;
     let attended = session.attend().await.expect("attended");
     let seen = observed(&attended[0].disposition);

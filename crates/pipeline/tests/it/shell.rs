@@ -6,7 +6,7 @@ use crate::common;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use common::{Effects, Note, Process, World, acting, acts, call_in, change, observed, process_with_key, runtime, tool};
+use common::{Effects, Note, Process, World, acting, acts, call_in, change, observed, runtime, tool};
 use portcullis_base::{AppendId, Code, CommandId, EnvKey, SessionId, ShellId, limits};
 use portcullis_contract::{Caller, DefaultPolicy, EndedCommand, Semantics, ShellFact, Tool, ToolContext, ToolFailure};
 use portcullis_event::facts::SessionCreated;
@@ -63,6 +63,9 @@ fn ended(n: u128) -> EndedCommand {
 
 fn caller(session: SessionId) -> Caller {
     Caller {
+        tenant: portcullis_event::LOCAL_TENANT,
+        principal: "tester".to_owned(),
+        actor: portcullis_event::Actor::agent("tester"),
         session_id: session,
         agent: "tester".to_owned(),
         message_id: portcullis_base::MessageId::from_u128(1),
@@ -238,7 +241,7 @@ async fn h12_a_sealed_value_that_was_put_back_or_moved_or_sealed_elsewhere_is_lo
     assert_eq!(environment(&process).await.lost, ["B"], "gone");
     session.release().await.expect("released");
     drop(process);
-    let stranger = process_with_key(&world, [1; 32], tools());
+    let stranger = world.process_with(std::sync::Arc::clone(&world.store), [1; 32], tools());
     let _session = stranger.open().await;
     let opened = environment(&stranger).await;
     assert!(opened.values.is_empty());

@@ -65,7 +65,7 @@ async fn goes_on(operator: &Operator, session: SessionId) -> Result<bool, StoreE
 async fn give_up_calls(operator: &Operator, runtime: &Runtime, session: SessionId) -> Result<usize, RuntimeError> {
     let worker = WorkerId::make(&*operator.ids, operator.clock.now());
     let owner = HostLiveness::new().this_process(worker, &operator.called);
-    let given_up = match runtime.gate().open(session, owner, "local").await? {
+    let given_up = match runtime.gate().open(session, owner).await? {
         Opened::Held(owner) => return Err(RuntimeError::Held(owner)),
         Opened::Ready(held) => {
             let given_up = held.give_up_what_is_open().await;

@@ -99,11 +99,12 @@ async fn l34_uses_in_the_calls_of_a_turn_are_counted() {
     runtime.reply(ask, AskAnswer::by("ada", Reply::AllowSaved)).await.expect("recorded").expect("a grant");
     runtime.attend(session).await.expect("runs");
     let owner = HostLiveness::new().this_process(WorkerId::from_u128(7), "a test");
-    let opened = runtime.gate().open(session, owner, "local").await.expect("no fault");
+    let opened = runtime.gate().open(session, owner).await.expect("no fault");
     let Opened::Ready(held) = opened else { panic!("nobody holds it") };
     let mut facts = Append::new();
     let turn = held.begin_turn(&mut facts);
     let proposal = |n: u32| Proposal {
+        actor: portcullis_base::Actor::user("tester"),
         message_id: MessageId::from_u128(7),
         call_id: n.to_string(),
         tool: "shell".to_owned(),

@@ -15,7 +15,7 @@ use portcullis_event::fold::Baseline;
 use portcullis_event::{Actor, Observed, Stamp};
 use portcullis_pipeline::{
     Admission, Append, Approvals, ArtifactShelf, Disposition, Gate, GateParts, HeldSessions, Opened, Placement,
-    Proposal, RegistrationGuard, Registry, Session, ShellBook, Turn,
+    Proposal, RegistrationGuard, Registry, ScopeParts, Session, ShellBook, Turn,
 };
 use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
 use portcullis_sandbox::hand::Launcher;
@@ -146,26 +146,33 @@ impl World {
         let registry = Registry::new(self.ids.clone(), self.clock.clone());
         let registrar = registry.registrar(Placement::Process);
         let rules = parse_rules(self.rules, "rules.toml", Layer::User).expect("rules");
-        let gate = Gate::new(GateParts {
+        let toolset = registry.fresh_toolset();
+        let parts = GateParts {
             store,
             artifacts,
             registry,
-            policy: PolicyBuilder::new().rules(rules).build().expect("a policy"),
             sealer: Sealer::new(&SealingKey::from_bytes([9; 32])),
-            redactor: Redactor::none(),
-            variables: BTreeMap::new(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             entropy: self.ids.clone(),
-            tenant: TENANT,
-            location: LocationId::from_u128(1),
-            project: "test".to_owned(),
-            principal: "user:test".to_owned(),
-            approvals: Approvals::Unavailable,
             held_sessions: held_sessions.clone(),
             artifact_quota: limits::ARTIFACT_QUOTA,
+        };
+        let scope = ScopeParts {
+            tenant: TENANT,
+            principal: "user:test".to_owned(),
+            actor: Actor::user("test"),
+            agent: "tester".to_owned(),
+            toolset,
+            location: LocationId::from_u128(1),
+            project: "test".to_owned(),
+            policy: PolicyBuilder::new().rules(rules).build().expect("a policy"),
+            approvals: Approvals::Unavailable,
             ask_expiry: limits::ASK_EXPIRY,
-        });
+            redactor: Redactor::none(),
+            variables: BTreeMap::new(),
+        };
+        let gate = Gate::new(parts, scope);
         let files = FileTools {
             profile: Profile::Managed,
             hand: None,
@@ -239,6 +246,9 @@ impl World {
 /// Who calls in a session.
 pub fn caller(session: SessionId) -> Caller {
     Caller {
+        tenant: TENANT,
+        principal: "user:test".to_owned(),
+        actor: Actor::agent("tester"),
         session_id: session,
         agent: "tester".to_owned(),
         message_id: portcullis_base::MessageId::from_u128(1),
@@ -276,7 +286,7 @@ impl Process {
     pub async fn open(&self, session: SessionId) -> Hand<'_> {
         let worker = WorkerId::from_u128(self.ids.next(Timestamp::from_micros(0)));
         let owner = HostLiveness::new().this_process(worker, "test");
-        match self.gate.open(session, owner, "tester").await.expect("a store") {
+        match self.gate.open(session, owner).await.expect("a store") {
             Opened::Ready(session) => Hand { process: self, session },
             Opened::Held(owner) => panic!("held by {owner}"),
         }
@@ -303,7 +313,13 @@ impl Hand<'_> {
     pub fn propose_in(&self, turn: &Arc<Turn>, facts: Append, tool: &str, input: &Value) -> Admission {
         let message_id = MessageId::from_u128(self.process.ids.next(Timestamp::from_micros(0)));
         let (call_id, tool, input) = ("c1".to_owned(), tool.to_owned(), input.to_string());
-        self.session.admit(facts, turn, Proposal { message_id, call_id, tool, input, stated_reason: None }).spawned()
+        self.session
+            .admit(
+                facts,
+                turn,
+                Proposal { actor: Actor::agent("tester"), message_id, call_id, tool, input, stated_reason: None },
+            )
+            .spawned()
     }
 
     pub async fn settle(&self, admission: Admission) -> Observed {

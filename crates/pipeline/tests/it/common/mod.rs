@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use portcullis_base::{
-    Clock, Entropy, IdGen, IntentId, LocationId, ManualClock, MessageId, SeededIds, SessionId, SideEffect, Timestamp,
-    WorkerId, limits,
+    Clock, Entropy, IdGen, IntentId, LocationId, ManualClock, MessageId, SeededIds, SessionId, SideEffect, TenantId,
+    Timestamp, WorkerId, limits,
 };
 use portcullis_contract::{Content, DefaultPolicy, Resource, Semantics, Tool, ToolFailure, ToolName};
 use portcullis_event::facts::{AskReplied, Reply, SessionCreated};
 use portcullis_event::{Actor, Body, CheckpointKey, Event, LOCAL_TENANT, Observed, Stamp};
 use portcullis_pipeline::{
     Append, Approvals, Disposition, Gate, GateParts, Halt, HeldSessions, Opened, Placement, Proposal,
-    RegistrationGuard, Registry, Session,
+    RegistrationGuard, Registry, ScopeParts, Session,
 };
 use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
 use portcullis_secret::{Redactor, Sealer, SealingKey, SecretText};
@@ -165,21 +165,14 @@ impl World {
     }
 
     pub async fn create(&self, session: SessionId) {
-        let created = SessionCreated {
-            agent_id: None,
-            agent_version: 0,
-            environment_id: None,
-            parent_session_id: None,
-            root_session_id: session,
-            depth: 0,
-            name: None,
-            tags: Vec::new(),
-            config_hash: portcullis_base::Digest::of(b""),
-            has_setup: false,
-            workspace: None,
-            custom_tools: Vec::new(),
-        };
-        self.client(session, &created).await.expect("created");
+        self.client(session, &first_event(session)).await.expect("created");
+    }
+
+    /// A session of another tenant.
+    pub async fn create_for(&self, tenant: TenantId) -> SessionId {
+        let session = SessionId::make(&*self.ids, self.clock.now());
+        self.append(SessionKey { tenant, session }, &first_event(session)).await.expect("created");
+        session
     }
 
     pub fn key(&self) -> SessionKey {
@@ -188,10 +181,13 @@ impl World {
 
     /// A client append of one event.
     pub async fn client<B: portcullis_event::EventBody>(&self, session: SessionId, body: &B) -> Result<(), StoreError> {
+        self.append(SessionKey { tenant: LOCAL_TENANT, session }, body).await
+    }
+
+    async fn append<B: portcullis_event::EventBody>(&self, key: SessionKey, body: &B) -> Result<(), StoreError> {
         let actor = Actor::user("tester");
         let stamp = Stamp { ids: &*self.ids, clock: &*self.clock, actor: &actor, turn_id: None, wake_id: None };
         let append = portcullis_base::AppendId::make(&*self.ids, self.clock.now());
-        let key = SessionKey { tenant: LOCAL_TENANT, session };
         self.store.commit(Commit::client(key, append, vec![stamp.draft(body)])).await.map(|_| ())
     }
 
@@ -234,33 +230,33 @@ impl World {
         store: Arc<dyn Store>,
         tools: impl IntoIterator<Item = (&'static str, Tool)>,
     ) -> Process {
+        self.process_with(store, [9; 32], tools)
+    }
+
+    /// A new process with a sealing key of its own.
+    pub fn process_with(
+        &self,
+        store: Arc<dyn Store>,
+        sealing_key: [u8; 32],
+        tools: impl IntoIterator<Item = (&'static str, Tool)>,
+    ) -> Process {
         let ids = Arc::clone(&self.ids) as Arc<dyn IdGen>;
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let registry = Registry::new(Arc::clone(&ids), Arc::clone(&clock));
         let tools: BTreeMap<ToolName, Tool> = tools.into_iter().map(|(n, tool)| (name(n), tool)).collect();
         let guard = registry.registrar(Placement::Location(LOCATION)).register(tools).expect("registered");
-        let variables: BTreeMap<String, SecretText> =
-            self.secrets.iter().enumerate().map(|(i, s)| (format!("S{i}"), SecretText::new(s.clone()))).collect();
-        let gate = Gate::new(GateParts {
+        let parts = GateParts {
             store,
             artifacts: Arc::clone(&self.artifacts),
             registry: registry.clone(),
-            policy: self.policy(),
-            sealer: Sealer::new(&SealingKey::from_bytes([9; 32])),
-            redactor: Redactor::new(self.secrets.iter().map(String::as_bytes)).expect("a redactor"),
-            variables,
+            sealer: Sealer::new(&SealingKey::from_bytes(sealing_key)),
             clock,
             ids,
             entropy: Arc::clone(&self.ids) as Arc<dyn Entropy>,
-            tenant: LOCAL_TENANT,
-            location: LOCATION,
-            project: "project".to_owned(),
-            principal: "tester".to_owned(),
-            approvals: self.approvals,
             held_sessions: HeldSessions::default(),
             artifact_quota: self.quota,
-            ask_expiry: limits::ASK_EXPIRY,
-        });
+        };
+        let gate = Gate::new(parts, self.scope(&registry));
         let owner = LeaseOwner {
             worker: WorkerId::make(&*self.ids, self.clock.now()),
             host: "test".to_owned(),
@@ -270,6 +266,25 @@ impl World {
             kind: portcullis_store::HolderKind::Standing,
         };
         Process { gate, registry, guard, owner, session: self.session }
+    }
+
+    /// What sessions act by here, with a toolset of its own.
+    pub fn scope(&self, registry: &Registry) -> ScopeParts {
+        let variables = self.secrets.iter().enumerate().map(|(i, s)| (format!("S{i}"), SecretText::new(s.clone())));
+        ScopeParts {
+            tenant: LOCAL_TENANT,
+            principal: "tester".to_owned(),
+            actor: Actor::user("tester"),
+            agent: "tester".to_owned(),
+            toolset: registry.fresh_toolset(),
+            location: LOCATION,
+            project: "project".to_owned(),
+            policy: self.policy(),
+            approvals: self.approvals,
+            ask_expiry: limits::ASK_EXPIRY,
+            redactor: Redactor::new(self.secrets.iter().map(String::as_bytes)).expect("a redactor"),
+            variables: variables.collect(),
+        }
     }
 
     /// The whole log.
@@ -288,6 +303,23 @@ impl World {
     }
 }
 
+fn first_event(session: SessionId) -> SessionCreated {
+    SessionCreated {
+        agent_id: None,
+        agent_version: 0,
+        environment_id: None,
+        parent_session_id: None,
+        root_session_id: session,
+        depth: 0,
+        name: None,
+        tags: Vec::new(),
+        config_hash: portcullis_base::Digest::of(b""),
+        has_setup: false,
+        workspace: None,
+        custom_tools: Vec::new(),
+    }
+}
+
 pub struct Process {
     pub gate: Gate,
     pub registry: Registry,
@@ -298,7 +330,7 @@ pub struct Process {
 
 impl Process {
     pub async fn open(&self) -> Session {
-        match self.gate.open(self.session, self.owner.clone(), "tester").await.expect("open") {
+        match self.gate.open(self.session, self.owner.clone()).await.expect("open") {
             Opened::Ready(session) => session,
             Opened::Held(owner) => panic!("held by {owner}"),
         }
@@ -319,6 +351,7 @@ impl Process {
 
 pub fn proposal(call_id: &str, message: u128, tool: &str, input: &str) -> Proposal {
     Proposal {
+        actor: Actor::agent("tester"),
         message_id: MessageId::from_u128(message),
         call_id: call_id.to_owned(),
         tool: tool.to_owned(),
@@ -447,46 +480,4 @@ pub fn fresh_message() -> u128 {
 /// A runtime with paused time, for properties.
 pub fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime")
-}
-
-/// A new process whose sealing key is another one.
-pub fn process_with_key(
-    world: &World,
-    key: [u8; 32],
-    tools: impl IntoIterator<Item = (&'static str, Tool)>,
-) -> Process {
-    let ids = Arc::clone(&world.ids) as Arc<dyn IdGen>;
-    let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
-    let registry = Registry::new(Arc::clone(&ids), Arc::clone(&clock));
-    let tools: BTreeMap<ToolName, Tool> = tools.into_iter().map(|(n, tool)| (name(n), tool)).collect();
-    let guard = registry.registrar(Placement::Location(LOCATION)).register(tools).expect("registered");
-    let gate = Gate::new(GateParts {
-        store: Arc::clone(&world.store),
-        artifacts: Arc::clone(&world.artifacts),
-        registry: registry.clone(),
-        policy: world.policy(),
-        sealer: Sealer::new(&SealingKey::from_bytes(key)),
-        redactor: Redactor::none(),
-        variables: BTreeMap::new(),
-        clock,
-        ids,
-        entropy: Arc::clone(&world.ids) as Arc<dyn Entropy>,
-        tenant: LOCAL_TENANT,
-        location: LOCATION,
-        project: "project".to_owned(),
-        principal: "tester".to_owned(),
-        approvals: world.approvals,
-        held_sessions: HeldSessions::default(),
-        artifact_quota: world.quota,
-        ask_expiry: limits::ASK_EXPIRY,
-    });
-    let owner = LeaseOwner {
-        worker: WorkerId::make(&*world.ids, world.clock.now()),
-        host: "test".to_owned(),
-        pid: 1,
-        started: 1,
-        what: "a test".to_owned(),
-        kind: portcullis_store::HolderKind::Standing,
-    };
-    Process { gate, registry, guard, owner, session: world.session }
 }

@@ -424,7 +424,7 @@ async fn l75_a_call_that_goes_on_by_itself_keeps_its_lease() {
     drop(session);
     tokio::time::sleep(portcullis_base::limits::LEASE_TTL * 2).await;
     let other = world.process([]);
-    let opened = other.gate.open(world.session, other.owner.clone(), "tester").await.expect("no fault");
+    let opened = other.gate.open(world.session, other.owner.clone()).await.expect("no fault");
     assert!(matches!(opened, portcullis_pipeline::Opened::Held(_)), "its effect is under way");
     let mut changes = world.store.changes();
     leave.notify_one();
