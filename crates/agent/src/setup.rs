@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use portcullis_base::{Digest, IsolationLevel, TenantId};
+pub use portcullis_contract::Mode;
 use portcullis_event::facts::CustomTool;
 use serde::{Deserialize, Serialize};
 
@@ -171,18 +172,6 @@ pub enum ToolPolicy {
     AlwaysAllow,
     AlwaysAsk,
     Auto,
-}
-
-/// How much is asked (tool-contract 13.9).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// Only tools that only read are offered.
-    Plan,
-    #[default]
-    Ask,
-    /// Nothing but reads runs unasked; headless, what would ask is refused at once.
-    Strict,
 }
 
 /// Where commands run, and what they may use (agent-runtime 2.2).

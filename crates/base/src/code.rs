@@ -187,6 +187,8 @@ words! {
         NotDiscovered = "not_discovered",
         WhollyDenied = "wholly_denied",
         Mode = "mode",
+        Phase = "phase",
+        Agent = "agent",
         CaseConflict = "case_conflict",
         SourceDown = "source_down",
     }

@@ -84,7 +84,7 @@ impl ToolDraft {
             executor: self.executor,
         };
         let inner = BuiltTool { shape, input, typed, output: Arc::new(output), execute, parts: self.parts };
-        Ok(Tool { inner: Arc::new(inner), alias: None })
+        Ok(Tool { inner: Arc::new(inner), alias: None, hidden_when: None })
     }
 }
 

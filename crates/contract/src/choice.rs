@@ -56,7 +56,7 @@ impl Tool {
         let version = DefinitionVersion::of(&description, &input.schema, &output_schema, &semantics);
         let input_schema = input.schema.clone();
         let shape = Shape { description, input_schema, output_schema, semantics, version, executor };
-        Ok(Self { inner: Arc::new(OneOf { shape, input, choices }), alias: None })
+        Ok(Self { inner: Arc::new(OneOf { shape, input, choices }), alias: None, hidden_when: None })
     }
 }
 

@@ -52,7 +52,7 @@ impl Tool {
                 impl_version: "1".to_owned(),
             },
         };
-        let tool = Self { inner: Arc::new(External { shape, input, output }), alias: None };
+        let tool = Self { inner: Arc::new(External { shape, input, output }), alias: None, hidden_when: None };
         tool.check_schemas()?;
         Ok(tool)
     }

@@ -32,6 +32,7 @@ mod stop;
 mod strict;
 mod surroundings;
 mod tool;
+mod visibility;
 
 pub use access::{AccessRequest, Action, Resource, ResourceClass, ResourceKind};
 pub use builder::{BuildError, ToolBuilder};
@@ -54,3 +55,4 @@ pub use shell_fact::{EndedCommand, ShellFact};
 pub use stop::StopCause;
 pub use surroundings::{Bound, SurroundingFacts, Surroundings};
 pub use tool::Tool;
+pub use visibility::{Mode, ToolOrigin, Visibility};

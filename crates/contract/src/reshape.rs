@@ -66,7 +66,7 @@ impl Tool {
         let input_schema = input.schema.clone();
         let shape = Shape { description, input_schema, output_schema, semantics, version, executor };
         let inner = ReshapedTool { shape, input, names, structured, shows_document, tool: Arc::clone(&self.inner) };
-        Ok(Self { inner: Arc::new(inner), alias: self.alias.clone() })
+        Ok(Self { inner: Arc::new(inner), ..self.clone() })
     }
 }
 

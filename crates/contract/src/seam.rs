@@ -17,6 +17,7 @@ pub use crate::tool::{Decoded, Executed};
 use crate::{
     AccessRequest, Action, Anchor, Caller, Content, ExecutorId, ExecutorKind, InputFault, Precondition, Prepared,
     Resolved, Resource, ResourceKind, Semantics, Tool, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
+    Visibility,
 };
 
 /// The definition of a tool under a name.
@@ -46,6 +47,12 @@ pub fn version(tool: &Tool) -> &crate::DefinitionVersion {
 #[must_use]
 pub fn executor(tool: &Tool) -> &ExecutorId {
     &tool.inner.shape().executor
+}
+
+/// Why the tool wants to be hidden from this session; `None` if it does not.
+#[must_use]
+pub fn hidden(tool: &Tool, session: &Visibility<'_>) -> Option<Reason> {
+    tool.hidden_when.as_ref()?(session)
 }
 
 #[must_use]

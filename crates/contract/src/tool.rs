@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use portcullis_base::Window;
+use portcullis_base::{Reason, Window};
 use serde_json::Value;
 
 use crate::codec::DecodeError;
+use crate::visibility::{HiddenWhen, Visibility};
 use crate::{
     AccessRequest, Action, Anchor, Caller, Content, DefinitionVersion, ExecutorId, Precondition, Prepared, Resolved,
     Semantics, ToolBuilder, ToolContext, ToolFailure, UserText,
@@ -89,6 +90,7 @@ pub(crate) trait ErasedTool: Send + Sync {
 pub struct Tool {
     pub(crate) inner: Arc<dyn ErasedTool>,
     pub(crate) alias: Option<Action>,
+    pub(crate) hidden_when: Option<Arc<HiddenWhen>>,
 }
 
 impl fmt::Debug for Tool {
@@ -118,6 +120,23 @@ impl Tool {
     /// The same tool, whose accesses are judged under another action word. The original is unchanged.
     #[must_use]
     pub fn with_access_alias(&self, action: &str) -> Self {
-        Self { inner: Arc::clone(&self.inner), alias: Some(Action::new(action)) }
+        Self { alias: Some(Action::new(action)), ..self.clone() }
+    }
+
+    /// The same tool, hidden from sessions for which `why` gives a reason. `why` does no I/O and is asked when a menu is made;
+    /// if it panics the tool is hidden.
+    #[must_use]
+    pub fn hidden_when(&self, why: impl Fn(&Visibility<'_>) -> Option<Reason> + Send + Sync + 'static) -> Self {
+        Self { hidden_when: Some(Arc::new(why)), ..self.clone() }
+    }
+
+    /// The same tool, hidden outside of these phases.
+    #[must_use]
+    pub fn in_phases<P: Into<String>>(&self, phases: impl IntoIterator<Item = P>) -> Self {
+        let phases: Vec<String> = phases.into_iter().map(Into::into).collect();
+        self.hidden_when(move |session| {
+            let here = session.phase.is_some_and(|phase| phases.iter().any(|named| named == phase));
+            (!here).then_some(Reason::Phase)
+        })
     }
 }

@@ -117,7 +117,7 @@ impl Drop for Admission {
 /// cost every call two wake-ups, and only a call that nobody waits for needs one.
 pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent, order: Order) -> Admission {
     let cancel = session.lost.child_token();
-    let (intent_id, tracked) = (intent.id, session.gate.tracker.token());
+    let (intent_id, tracked) = (intent.id, session.scope.tracker.token());
     let span = spans::call(session, &intent);
     let (moved, stop, kept) = (Arc::clone(session), cancel.clone(), session.keep());
     let path = async move {

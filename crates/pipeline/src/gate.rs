@@ -1,11 +1,12 @@
 //! The gate and its doors. [`pass`] is the path of an intent, top to bottom: every phase takes the
 //! type the one before it made, so a phase that is skipped does not compile.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use portcullis_base::{AskId, Clock, Entropy, EventId, IdGen, IntentId, Reason, Recorded, SessionId, TenantId, limits};
-use portcullis_contract::BuildError;
+use portcullis_contract::{BuildError, ToolOrigin};
 use portcullis_event::Observed;
 use portcullis_event::facts::Verdict;
 use portcullis_policy::{Policy, RuleId};
@@ -14,7 +15,6 @@ use portcullis_store::{Artifacts, Claim, Lease, LeaseOwner, SessionKey, Store, S
 use serde_json::Value;
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, debug_span};
 
 use crate::admission::{Admission, start};
@@ -37,7 +37,8 @@ use crate::phases::validate::validate;
 use crate::registry::loop_guard::LoopGuards;
 use crate::registry::menu::{Offer, Turn};
 use crate::registry::offers::{self, Offers};
-use crate::registry::registrations::{Placement, Registered, Registrar, Registry};
+use crate::registry::registrations::{Placement, Registered, Registrar, Registry, ToolsetId};
+use crate::registry::tool_choice::ChosenTools;
 use crate::scope::{Scope, ScopeParts};
 use crate::sessions::append::Append;
 use crate::sessions::fold_cache::FoldCache;
@@ -75,7 +76,8 @@ pub(crate) struct GateInner {
     pub(crate) ids: Arc<dyn IdGen>,
     pub(crate) entropy: Arc<dyn Entropy>,
     tenants: Tenants,
-    pub(crate) tracker: TaskTracker,
+    /// The number of the newest choice of tools.
+    choices: AtomicU64,
     /// Those of this process who wait for a key.
     pub(crate) keys: KeyLine,
     /// Keys that a lost holder may still be using.
@@ -106,20 +108,26 @@ impl GateInner {
     }
 
     /// The right to register in one place.
-    pub(crate) fn registrar(&self, placement: Placement) -> Registrar {
-        self.registry.registrar(placement)
+    pub(crate) fn registrar(&self, placement: Placement, origin: ToolOrigin) -> Registrar {
+        self.registry.registrar(placement, origin)
     }
 
-    /// What would be offered to a session of a scope now.
-    pub(crate) fn offer(&self, scope: &Scope, session: SessionId) -> Arc<Offer> {
+    pub(crate) fn fresh_choice(&self) -> u64 {
+        self.choices.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What would be offered to a session of a scope now, by this choice.
+    pub(crate) fn offer(&self, scope: &Scope, tools: &ChosenTools, session: SessionId) -> Arc<Offer> {
         let state = offers::State {
             generation: self.registry.generation(),
             revision: scope.policy().revision(),
-            toolset: scope.toolset,
+            choice: tools.number,
         };
         let winners = || self.registry.all(scope.places(session));
-        self.offers.of(session, state, winners, |name| {
-            scope.wholly_denied(name.as_str(), session, self.clock.now()).map(|_| Reason::WhollyDenied)
+        let now = self.clock.now();
+        self.offers.of(session, state, winners, |name, tool| {
+            let denied = || scope.wholly_denied(name.as_str(), session, now).map(|_| Reason::WhollyDenied);
+            tools.choice.hides(name.as_str(), tool, scope).or_else(denied)
         })
     }
 }
@@ -161,7 +169,7 @@ impl Gate {
             clock: parts.clock,
             ids: parts.ids,
             entropy: parts.entropy,
-            tracker: TaskTracker::new(),
+            choices: AtomicU64::new(0),
             keys: KeyLine::default(),
             grace: Grace::default(),
             safe_call_permits: Semaphore::new(limits::MAX_PARALLEL_SAFE_PROCESS),
@@ -182,7 +190,14 @@ impl Gate {
 
     fn scoped(inner: Arc<GateInner>, scope: ScopeParts) -> Self {
         let books = inner.tenants.books(&inner.store, scope.tenant);
-        Self { inner, scope: Arc::new(Scope::new(scope, books)) }
+        let number = inner.fresh_choice();
+        Self { inner, scope: Arc::new(Scope::new(number, scope, books)) }
+    }
+
+    /// Where the built-in tools of its scope are registered.
+    #[must_use]
+    pub fn toolset(&self) -> ToolsetId {
+        self.scope.toolset
     }
 
     /// The tools of the process.
@@ -279,7 +294,9 @@ impl Gate {
     /// What would be offered to a session now.
     #[must_use]
     pub fn offer(&self, session: SessionId) -> Arc<Offer> {
-        self.inner.offer(&self.scope, session)
+        let held = self.inner.held(session);
+        let tools = held.map_or_else(|| self.scope.tools.clone(), |held| held.tools());
+        self.inner.offer(&self.scope, &tools, session)
     }
 
     pub(crate) fn effective(&self, name: &str, session: SessionId) -> Option<Registered> {
@@ -336,13 +353,16 @@ impl Gate {
         Ok(Session { shared, _renewing: renewing })
     }
 
-    /// Stops background tasks and waits for every call in flight, at most as long as a shutdown may take.
+    /// Stops the background tasks of its scope and waits for every call in flight there, at most as long as a shutdown may
+    /// take.
     pub async fn shutdown(&self) {
         for session in self.inner.held_sessions.all_held() {
-            session.tasks.cancel_all();
+            if Arc::ptr_eq(&session.scope, &self.scope) {
+                session.tasks.cancel_all();
+            }
         }
-        self.inner.tracker.close();
-        let _ = tokio::time::timeout(limits::SHUTDOWN, self.inner.tracker.wait()).await;
+        self.scope.tracker.close();
+        let _ = tokio::time::timeout(limits::SHUTDOWN, self.scope.tracker.wait()).await;
     }
 }
 

@@ -38,6 +38,7 @@ pub use phases::step::Halt;
 pub use phases::stored_input::input_hash;
 pub use registry::menu::{MenuEntry, Offer, Turn};
 pub use registry::registrations::{Placement, Registrar, RegistrationError, RegistrationGuard, Registry, ToolsetId};
+pub use registry::tool_choice::{NamedTool, ToolChoice};
 pub use scope::{Approvals, ScopeParts};
 pub use sessions::append::Append;
 pub use sessions::attend::Attended;

@@ -9,9 +9,11 @@ use portcullis_base::{Actor, LocationId, SessionId, TenantId, Timestamp};
 use portcullis_contract::{Action, DefaultPolicy};
 use portcullis_policy::{Asker, Policy, RuleId};
 use portcullis_secret::{Redactor, SecretText};
+use tokio_util::task::TaskTracker;
 
 use crate::isolation::{Isolated, Isolation};
 use crate::registry::registrations::{Places, ToolsetId};
+use crate::registry::tool_choice::{ChosenTools, ToolChoice};
 use crate::tenants::TenantBooks;
 
 /// Whether a person can be asked.
@@ -32,8 +34,10 @@ pub struct ScopeParts {
     pub actor: Actor,
     /// Whose model proposes the others.
     pub agent: String,
-    /// The built-in tools that its sessions are offered.
+    /// The built-in tools that its sessions have.
     pub toolset: ToolsetId,
+    /// Which of all tools they are offered.
+    pub tools: ToolChoice,
     /// What keys of the scheduler and tools of plugins belong to.
     pub location: LocationId,
     /// The project rules and grants are scoped to.
@@ -53,6 +57,7 @@ pub(crate) struct Scope {
     pub(crate) actor: Actor,
     pub(crate) agent: String,
     pub(crate) toolset: ToolsetId,
+    pub(crate) tools: ChosenTools,
     pub(crate) location: LocationId,
     pub(crate) project: String,
     policy: RwLock<Arc<Policy>>,
@@ -64,12 +69,14 @@ pub(crate) struct Scope {
     /// what was proposed.
     pub(crate) output_redactor: Arc<Redactor>,
     pub(crate) variables: BTreeMap<String, SecretText>,
+    /// Every task of its sessions.
+    pub(crate) tracker: TaskTracker,
     /// The hand that runs commands for tools. It is none before it is known, and where no tool runs any.
     isolation: OnceLock<Arc<dyn Isolation>>,
 }
 
 impl Scope {
-    pub(crate) fn new(parts: ScopeParts, books: TenantBooks) -> Self {
+    pub(crate) fn new(number: u64, parts: ScopeParts, books: TenantBooks) -> Self {
         Self {
             tenant: parts.tenant,
             books,
@@ -77,6 +84,7 @@ impl Scope {
             actor: parts.actor,
             agent: parts.agent,
             toolset: parts.toolset,
+            tools: ChosenTools { number, choice: Arc::new(parts.tools) },
             location: parts.location,
             project: parts.project,
             policy: RwLock::new(Arc::new(parts.policy)),
@@ -85,6 +93,7 @@ impl Scope {
             output_redactor: Arc::new(parts.redactor.and_keys()),
             redactor: Arc::new(parts.redactor),
             variables: parts.variables,
+            tracker: TaskTracker::new(),
             isolation: OnceLock::new(),
         }
     }

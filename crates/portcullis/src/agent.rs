@@ -49,8 +49,8 @@ impl Runtime {
             model: parts.model,
             settings: parts.settings,
             watcher: parts.watcher,
-            clock: Arc::clone(&self.clock),
-            ids: Arc::clone(&self.ids),
+            clock: Arc::clone(&self.process.clock),
+            ids: Arc::clone(&self.process.ids),
             entropy: parts.entropy,
             sandbox: parts.sandbox,
             extras: Arc::new(LiveNotes { shells: self.shells.clone() }),
@@ -62,7 +62,7 @@ impl Runtime {
     /// Offers the directive as a call (H30). Where it cannot be, the block in a reply is all there is.
     fn offer_terminal(&self) -> Option<Arc<RegistrationGuard>> {
         let tools = terminal_tool().map_err(|why| why.to_string());
-        match tools.and_then(|tools| self.registrar().register(tools).map_err(|why| why.to_string())) {
+        match tools.and_then(|tools| self.builtin().register(tools).map_err(|why| why.to_string())) {
             Ok(guard) => Some(Arc::new(guard)),
             Err(why) => {
                 tracing::warn!("a wake cannot be ended by a call: {why}");
@@ -123,7 +123,7 @@ impl Runtime {
         let actor = Actor::user(by);
         let draft = self.stamp(&actor).draft(body);
         let id = draft.id;
-        let append = AppendId::make(&*self.ids, self.clock.now());
+        let append = AppendId::make(&*self.process.ids, self.process.clock.now());
         let key = self.key(session);
         if self.gate.store().head(key).await?.is_none() {
             return Err(StoreError::NoSession(session).into());

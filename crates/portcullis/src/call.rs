@@ -122,7 +122,7 @@ impl Runtime {
         session.attend_until(cancel).await?;
         let mut facts = Append::new();
         let turn = session.begin_turn(&mut facts);
-        let message_id = MessageId::make(&*self.ids, self.clock.now());
+        let message_id = MessageId::make(&*self.process.ids, self.process.clock.now());
         let actor = self.gate.actor().clone();
         let proposal = Proposal { actor, message_id, call_id: "call".to_owned(), tool, input, stated_reason: None };
         let admission = session.admit(facts, &turn, proposal);

@@ -107,7 +107,7 @@ impl Runtime {
             let state = self.gate.state(session).await?;
             let draft = self.stamp(&actor).draft(&decide(&state)?);
             let id = draft.id;
-            let append = AppendId::make(&*self.ids, self.clock.now());
+            let append = AppendId::make(&*self.process.ids, self.process.clock.now());
             let commit = Commit { only_at: Some(state.seq), ..Commit::client(key, append, vec![draft]) };
             match self.gate.store().commit(commit).await {
                 Ok(_) => return Ok(id),

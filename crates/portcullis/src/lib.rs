@@ -20,10 +20,11 @@
 //! ```
 //!
 //! Owns: putting the parts together. Knows nothing of: HTTP, MCP, SQL, terminals. There is no global state:
-//! two runtimes in one process share nothing.
+//! two runtimes share nothing, unless one was made [beside](Runtime::beside) the other.
 #![warn(missing_docs)]
 
 mod agent;
+mod build;
 mod builder;
 mod call;
 mod error;
@@ -33,6 +34,7 @@ mod notes;
 #[cfg(doctest)]
 mod opacity;
 pub mod operations;
+mod plugin;
 mod queue;
 mod replies;
 mod runtime;
@@ -46,6 +48,7 @@ pub use call::{CallOutcome, RunningCall};
 pub use error::RuntimeError;
 pub use guidance::{GUIDANCE_BYTES, ProjectGuidance};
 pub use ingress::Refused;
+pub use plugin::{LocationServices, Plugin, PluginScope};
 pub use replies::{AskAnswer, PendingAsk, SettledAsk};
 pub use runtime::Runtime;
 pub use setup::environment;
@@ -60,7 +63,8 @@ pub use portcullis_base::{
 pub use portcullis_contract::{
     AccessRequest, Action, Background, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, EndedCommand,
     GateStop, Interrupt, NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind,
-    Semantics, ShellFact, SpoolRef, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
+    Semantics, ShellFact, SpoolRef, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, ToolOrigin,
+    UserText, Visibility,
 };
 pub use portcullis_event::Observed;
 pub use portcullis_event::facts::{CustomTool, Exit, Reply, TaskCompleted};

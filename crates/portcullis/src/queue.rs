@@ -46,7 +46,7 @@ impl Runtime {
         input: &str,
         cancel: &CancellationToken,
     ) -> Result<ClaimOutcome, RuntimeError> {
-        let give_up = self.clock.monotonic() + limits::CALL_LEASE_WAIT;
+        let give_up = self.process.clock.monotonic() + limits::CALL_LEASE_WAIT;
         loop {
             let owner = match self.open(session).await? {
                 Opened::Ready(session) => return Ok(ClaimOutcome::Ours(session)),
@@ -57,7 +57,7 @@ impl Runtime {
             {
                 return Ok(ClaimOutcome::Queue(input));
             }
-            if self.clock.monotonic() >= give_up {
+            if self.process.clock.monotonic() >= give_up {
                 return Err(RuntimeError::Held(owner));
             }
             tokio::select! {
@@ -76,7 +76,7 @@ impl Runtime {
         cancel: &CancellationToken,
     ) -> Result<CallOutcome, RuntimeError> {
         let draft = self.stamp(self.gate.actor()).draft(&ToolQueued { name: tool, input, by: self.owner.to_string() });
-        let (event, append) = (draft.id, AppendId::make(&*self.ids, self.clock.now()));
+        let (event, append) = (draft.id, AppendId::make(&*self.process.ids, self.process.clock.now()));
         let mut changes = self.gate.store().changes_of(Topic::Session(self.key(session)));
         let committed = self.gate.store().commit(Commit::client(self.key(session), append, vec![draft])).await?;
         let mut sought = SoughtCall::queued(session, event, committed.events.first().map_or(0, |event| event.seq));

@@ -130,7 +130,7 @@ impl Runtime {
             if state.inbox.interrupted_after(row.asked_seq) {
                 return Err(StoreError::AskSettled { ask, state: AskState::Superseded }.into());
             }
-            let append = AppendId::make(&*self.ids, self.clock.now());
+            let append = AppendId::make(&*self.process.ids, self.process.clock.now());
             let mut commit = Commit::client(self.key(row.session_id), append, drafts.clone());
             commit.records = records.clone();
             commit.only_at = Some(state.seq);
@@ -180,8 +180,8 @@ impl Runtime {
     /// The grant that an answer gives.
     async fn grant_from_answer(&self, row: &AskRow, answer: &AskAnswer) -> Result<NewGrant, RuntimeError> {
         let asked = self.logged_ask(row).await?;
-        let now = self.clock.now();
-        let id = GrantId::make(&*self.ids, now);
+        let now = self.process.clock.now();
+        let id = GrantId::make(&*self.process.ids, now);
         let terms = Terms { reply: &answer.reply, by: &answer.approver, now, expires_at: answer.expires_at };
         Ok(self.gate.grants().given(&asked, row.session_id, id, &terms)?)
     }
@@ -222,7 +222,7 @@ impl Runtime {
         cancel: &CancellationToken,
     ) -> Result<(Box<Observation>, bool), RuntimeError> {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
-        let give_up = wait.map(|wait| self.clock.monotonic() + wait);
+        let give_up = wait.map(|wait| self.process.clock.monotonic() + wait);
         let mut changes = self.gate.store().changes_of(Topic::Session(self.key(row.session_id)));
         let mut sought = SoughtCall::intent(row.session_id, row.intent_id, row.asked_seq);
         let (mut attended, mut ran_here) = (false, false);
@@ -232,7 +232,7 @@ impl Runtime {
                 return Ok((observation, ran_here));
             }
             // One look at everything that waits is enough: what did not end by it waits for something else.
-            if attended || cancel.is_cancelled() || give_up.is_some_and(|at| self.clock.monotonic() >= at) {
+            if attended || cancel.is_cancelled() || give_up.is_some_and(|at| self.process.clock.monotonic() >= at) {
                 return Err(RuntimeError::NoObservation(ask));
             }
             match self.open(row.session_id).await? {

@@ -1,24 +1,26 @@
 //! The runtime: sessions, and calls through the gate.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portcullis_agent::setup::{Environment, Setup};
-use portcullis_base::{AppendId, Clock, Digest, IdGen, LocationId, SessionId, ShellId, limits};
+use portcullis_base::{AppendId, Digest, LocationId, SessionId, ShellId, limits};
+use portcullis_contract::ToolOrigin;
 use portcullis_event::facts::{CustomTool, SessionCreated, ShellClosed};
 use portcullis_event::{Actor, Stamp};
-use portcullis_pipeline::{Gate, Offer, Opened, Placement, Registrar, RegistrationGuard, Registry, Session};
+use portcullis_pipeline::{Gate, Offer, Opened, Placement, Registrar, RegistrationGuard, Session};
 use portcullis_sandbox::MountTable;
 use portcullis_store::{Commit, LeaseOwner, SessionKey, StoreError};
 use portcullis_tools::LeftBehind;
 use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
+use crate::build::Process;
 use crate::builder::RuntimeBuilder;
 use crate::replies::Approver;
-use crate::setup::{ImposedSetup, content};
+use crate::setup::{ImposedSetup, SettledSetup, content};
 
 /// How often a held lease is looked at again.
 pub(crate) const LEASE_POLL: Duration = Duration::from_millis(50);
@@ -27,13 +29,11 @@ pub(crate) const LEASE_POLL: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) gate: Gate,
-    pub(crate) registry: Registry,
+    pub(crate) process: Process,
     pub(crate) location: LocationId,
     #[expect(dead_code, reason = "held: tools are registered while a guard lives")]
     pub(crate) guards: Arc<Vec<RegistrationGuard>>,
     pub(crate) owner: LeaseOwner,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Arc<dyn IdGen>,
     pub(crate) approver: Option<Approver>,
     pub(crate) workspace: Option<PathBuf>,
     /// What sessions run as that it makes.
@@ -44,21 +44,24 @@ pub struct Runtime {
     /// What of it sessions get that it takes up.
     pub(crate) imposes: ImposedSetup,
     /// The setup of sessions that differ from it in what is their own.
-    pub(crate) settled: Arc<Mutex<HashMap<SessionId, Digest>>>,
+    pub(crate) settled: Arc<Mutex<HashMap<SessionId, SettledSetup>>>,
     /// What its file tools see; none without a workspace.
     pub(crate) mounts: Option<Arc<MountTable>>,
     /// The persistent shells of its sessions; none without a workspace.
     pub(crate) shells: Option<portcullis_tools::Shells>,
-    /// Sessions that this runtime serves, see [`Runtime::serve`].
-    pub(crate) serving: Arc<Mutex<BTreeSet<SessionId>>>,
-    /// Sessions that were claimed for their next wake.
-    pub(crate) held: Arc<Mutex<BTreeMap<SessionId, Session>>>,
 }
 
 impl Runtime {
     /// Begins a runtime.
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder::new()
+    }
+
+    /// Begins a runtime in the same process: it shares the store, the keys, the registry, the queues and the bounds of this
+    /// one, and has its own folder, rules, tools and principal. What the builder says of clock, randomness, store, sealing
+    /// key and quota counts for nothing there.
+    pub fn beside(&self) -> RuntimeBuilder {
+        RuntimeBuilder::beside(self)
     }
 
     /// The gate itself.
@@ -76,7 +79,12 @@ impl Runtime {
     /// The right to register tools for this workspace, for plugins.
     #[must_use]
     pub fn registrar(&self) -> Registrar {
-        self.registry.registrar(Placement::Location(self.location))
+        self.gate.registry().registrar(Placement::Location(self.location), ToolOrigin::Application)
+    }
+
+    /// The right to register built-ins of its own scope.
+    pub(crate) fn builtin(&self) -> Registrar {
+        self.gate.registry().registrar(Placement::Toolset(self.gate.toolset()), ToolOrigin::Builtin)
     }
 
     /// What would be offered to a session now.
@@ -90,7 +98,7 @@ impl Runtime {
     /// # Errors
     /// If the store fails.
     pub async fn create_session(&self, name: &str) -> Result<SessionId, StoreError> {
-        let session = SessionId::make(&*self.ids, self.clock.now());
+        let session = SessionId::make(&*self.process.ids, self.process.clock.now());
         self.create_session_as(session, name).await?;
         Ok(session)
     }
@@ -113,7 +121,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::create_session_with`].
     pub async fn create_session_by(&self, name: &str, setup: &Setup) -> Result<SessionId, RuntimeError> {
-        let session = SessionId::make(&*self.ids, self.clock.now());
+        let session = SessionId::make(&*self.process.ids, self.process.clock.now());
         let offer = self.offer(session);
         for tool in portcullis_pipeline::custom_tools(&setup.custom_tools)?.keys() {
             let ours =
@@ -153,7 +161,7 @@ impl Runtime {
             custom_tools: setup.custom_tools,
         };
         let draft = self.stamp(&actor).draft(&created);
-        let append = AppendId::make(&*self.ids, self.clock.now());
+        let append = AppendId::make(&*self.process.ids, self.process.clock.now());
         let mut commit = Commit::client(self.key(session), append, vec![draft]);
         commit.blobs = vec![content];
         match self.gate.store().commit(commit).await {
@@ -170,7 +178,7 @@ impl Runtime {
     }
 
     pub(crate) fn stamp<'a>(&'a self, actor: &'a Actor) -> Stamp<'a> {
-        Stamp { ids: &*self.ids, clock: &*self.clock, actor, turn_id: None, wake_id: None }
+        Stamp { ids: &*self.process.ids, clock: &*self.process.clock, actor, turn_id: None, wake_id: None }
     }
 
     pub(crate) fn key(&self, session: SessionId) -> SessionKey {
@@ -190,7 +198,7 @@ impl Runtime {
 
     fn held(&self) -> MutexGuard<'_, BTreeMap<SessionId, Session>> {
         // A map is whole between two of its changes.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.process.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Claims a session, waiting a little for a live holder.
@@ -198,11 +206,13 @@ impl Runtime {
         if let Some(held) = self.held().remove(&session) {
             return Ok(held);
         }
-        let give_up = self.clock.monotonic() + wait;
+        let give_up = self.process.clock.monotonic() + wait;
         loop {
             match self.open(session).await? {
                 Opened::Ready(session) => return Ok(session),
-                Opened::Held(owner) if self.clock.monotonic() >= give_up => return Err(RuntimeError::Held(owner)),
+                Opened::Held(owner) if self.process.clock.monotonic() >= give_up => {
+                    return Err(RuntimeError::Held(owner));
+                }
                 Opened::Held(_) => tokio::time::sleep(LEASE_POLL).await,
             }
         }
@@ -248,7 +258,7 @@ impl Runtime {
         let closed = ShellClosed { shell_id: shell, reason: "closed".to_owned(), warnings };
         let actor = Actor::system();
         let draft = self.stamp(&actor).draft(&closed);
-        let append = AppendId::make(&*self.ids, self.clock.now());
+        let append = AppendId::make(&*self.process.ids, self.process.clock.now());
         self.gate.store().commit(Commit::client(self.key(session), append, vec![draft])).await?;
         Ok(())
     }

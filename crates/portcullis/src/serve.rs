@@ -38,8 +38,8 @@ impl Runtime {
     /// If another live process holds it, or the store fails.
     pub async fn serve(&self, session: SessionId, stop: &CancellationToken) -> Result<(), RuntimeError> {
         let held = self.claim(session, limits::CALL_LEASE_WAIT).await?;
-        lock(&self.serving).insert(session);
-        let _serving = Serving(&self.serving, session);
+        lock(&self.process.serving).insert(session);
+        let _serving = Serving(&self.process.serving, session);
         let mut changes = self.gate.store().changes_of(Topic::Session(self.key(session)));
         let served = loop {
             // Before it looks: what is committed meanwhile wakes the next wait.
@@ -62,6 +62,6 @@ impl Runtime {
     /// waits for the background task that it becomes.
     #[must_use]
     pub fn serves(&self, session: SessionId) -> bool {
-        lock(&self.serving).contains(&session)
+        lock(&self.process.serving).contains(&session)
     }
 }

@@ -1,14 +1,15 @@
 //! Sessions and what they run as (ruling 51): a runtime is built from a setup, a session is made with one, and a change of
 //! it is an event.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
-use portcullis_agent::setup::{Environment, ResourceLimits, Setup};
+use portcullis_agent::setup::{Environment, ResourceLimits, Setup, ToolPolicy, ToolSetup};
 use portcullis_agent::{SessionSetup, SetupOrigin, session_setup};
 use portcullis_base::{AppendId, Digest, SessionId};
+use portcullis_contract::DefaultPolicy;
 use portcullis_event::facts::SessionUpdated;
 use portcullis_event::{Actor, SessionStatus};
-use portcullis_pipeline::{Opened, Session};
+use portcullis_pipeline::{NamedTool, Opened, Session, ToolChoice};
 use portcullis_sandbox::hand::Limits;
 use portcullis_store::{Blob, Commit, StoreError};
 use portcullis_tools::hand::HandSettings;
@@ -25,6 +26,13 @@ pub(crate) enum ImposedSetup {
     Built,
     /// All of it: it was built from a whole setup.
     Whole,
+}
+
+/// What a runtime remembers of a session whose setup it has compared with its own.
+#[derive(Clone)]
+pub(crate) struct SettledSetup {
+    hash: Digest,
+    tools: Arc<ToolChoice>,
 }
 
 /// Sessions of which a runtime remembers that they run as it does; past it all are forgotten, which costs each one look.
@@ -54,6 +62,26 @@ pub(crate) fn within(mut hand: HandSettings, environment: &Environment) -> HandS
     hand.limits.pids = least(hand.limits.pids, limits.processes);
     hand.limits.disk_use = least(hand.limits.disk_use, limits.disk_bytes);
     hand
+}
+
+/// Which tools a setup offers, and what it says of single ones.
+pub(crate) fn tool_choice(setup: &Setup) -> ToolChoice {
+    let named = |tool: &ToolSetup| NamedTool {
+        offered: tool.enabled,
+        default: tool.policy.map(|policy| match policy {
+            ToolPolicy::AlwaysAllow => DefaultPolicy::Allow,
+            ToolPolicy::AlwaysAsk => DefaultPolicy::AskPinned,
+            ToolPolicy::Auto => DefaultPolicy::Auto,
+        }),
+    };
+    ToolChoice {
+        mode: setup.mode,
+        phase: setup.phase.clone(),
+        profile: setup.profile.as_str().to_owned(),
+        network: setup.environment.network.as_str().to_owned(),
+        named_only: !setup.tools.enabled,
+        named: setup.tools.tools.iter().map(|(name, tool)| (name.clone(), named(tool))).collect(),
+    }
 }
 
 /// The lower of two limits, of which none is no limit.
@@ -120,7 +148,9 @@ impl Runtime {
         }
         let session = held.key().session;
         let known = || self.settled.lock().unwrap_or_else(PoisonError::into_inner);
-        if in_force.is_some() && known().get(&session) == in_force.as_ref() {
+        let settled = known().get(&session).cloned();
+        if let Some(SettledSetup { tools, .. }) = settled.filter(|settled| Some(settled.hash) == in_force) {
+            held.choose_tools(tools);
             return Ok(());
         }
         let setup = match self.imposes {
@@ -136,7 +166,9 @@ impl Runtime {
         if known.len() >= SETTLED_MOST {
             known.clear();
         }
-        known.insert(session, hash);
+        let tools = Arc::new(tool_choice(&setup));
+        known.insert(session, SettledSetup { hash, tools: Arc::clone(&tools) });
+        held.choose_tools(tools);
         Ok(())
     }
 
@@ -177,7 +209,7 @@ impl Runtime {
             if now != seen.origin {
                 return Err(RuntimeError::SetupChanged(session));
             }
-            let append = AppendId::make(&*self.ids, self.clock.now());
+            let append = AppendId::make(&*self.process.ids, self.process.clock.now());
             let mut commit = Commit::client(key, append, vec![draft.clone()]);
             commit.blobs = vec![blob.clone()];
             commit.only_at = Some(head.last_seq);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_base::{Actor, Clock, Entropy, IdGen, LocationId, WorkerId, limits};
-use portcullis_contract::ToolName;
+use portcullis_contract::{ToolName, ToolOrigin};
 use portcullis_event::LOCAL_TENANT;
 use portcullis_pipeline::{
-    Approvals, Gate, GateParts, HeldSessions, Placement, RegistrationGuard, Registry, ScopeParts,
+    Approvals, Gate, GateParts, HeldSessions, Placement, RegistrationGuard, Registry, ScopeParts, ToolChoice,
 };
 use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
 use portcullis_secret::{Redactor, Sealer, SealingKey};
@@ -53,8 +53,10 @@ impl Process {
             let name: ToolName = name.parse().map_err(|e| format!("{name}: {e}"))?;
             tools.insert(name, tool.clone());
         }
-        let registered =
-            registry.registrar(Placement::Location(LOCATION)).register(tools).map_err(|e| e.to_string())?;
+        let registered = registry
+            .registrar(Placement::Location(LOCATION), ToolOrigin::Builtin)
+            .register(tools)
+            .map_err(|e| e.to_string())?;
         let toolset = registry.fresh_toolset();
         let rules = parse_rules(RULES, "simulation.toml", Layer::User).map_err(|e| e.to_string())?;
         let policy = PolicyBuilder::new().rules(rules).build().map_err(|e| e.to_string())?;
@@ -75,6 +77,7 @@ impl Process {
             actor: Actor::user("person"),
             agent: "agent".to_owned(),
             toolset,
+            tools: ToolChoice::default(),
             location: LOCATION,
             project: "project".to_owned(),
             policy,

@@ -103,7 +103,7 @@ pub(crate) async fn raise(
         input_hash: intent.input_hash,
         expires_at: now.plus(session.scope.ask_expiry),
         definition_version: seam::version(validated.visible.tool()).to_string(),
-        policy_revision: policy.revision(),
+        policy_revision: session.tools().choice.revision(policy),
         principal: session.scope.principal.clone(),
         shown: shown(session, question),
         bound: binding::to(session, question),

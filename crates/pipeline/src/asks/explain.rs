@@ -116,7 +116,7 @@ impl Gate {
             session: Some(session),
             project: Some(&self.scope.project),
             now,
-            default: semantics.default_policy,
+            default: self.scope.tools.choice.default_of(name.as_str(), semantics),
             grants: &grants,
         };
         let decision = self.scope.policy().decide(&access, &asker);

@@ -140,13 +140,13 @@ fn asker<'a>(session: &'a SessionShared, visible: &Visible) -> Asker<'a> {
         session: Some(session.key.session),
         project: Some(&session.scope.project),
         now: session.gate.clock.now(),
-        default: default_policy(visible),
+        default: default_policy(session, visible),
         grants: &[],
     }
 }
 
-fn default_policy(visible: &Visible) -> DefaultPolicy {
-    seam::semantics(visible.tool()).default_policy
+fn default_policy(session: &SessionShared, visible: &Visible) -> DefaultPolicy {
+    session.tools().choice.default_of(visible.name.as_str(), seam::semantics(visible.tool()))
 }
 
 /// A deny by rule, before or after runtime validation.
@@ -168,7 +168,8 @@ impl RuleDenial {
 
     /// Found when everything that is asked was decided.
     pub(crate) fn late(deny: Deny, session: &SessionShared, question: &PermissionQuestion<'_>) -> Self {
-        let weighed = DecisionSubject::of(session, question.access, default_policy(&question.validated.visible));
+        let weighed =
+            DecisionSubject::of(session, question.access, default_policy(session, &question.validated.visible));
         Self { deny, precheck: false, weighed }
     }
 
@@ -217,7 +218,7 @@ fn decided(
     let visible = &question.validated.visible;
     let intent = &visible.intent;
     let DecisionSubject { resources, partial, default_policy } =
-        DecisionSubject::of(session, question.access, default_policy(visible));
+        DecisionSubject::of(session, question.access, default_policy(session, visible));
     let fact = PermissionDecided {
         intent_id: intent.id,
         decision,
@@ -348,7 +349,7 @@ pub(crate) fn difference(
 ) -> Option<Refusal> {
     let visible = &question.validated.visible;
     let same_input = ask.input_hash == visible.intent.input_hash;
-    let same_rules = ask.policy_revision == policy.revision();
+    let same_rules = ask.policy_revision == session.tools().choice.revision(policy);
     let same_tool = ask.definition_version == seam::version(visible.tool()).as_str();
     let same_principal = ask.principal == session.scope.principal;
     let same_view = ask.shown == ask::shown(session, question);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use portcullis_base::{Digest, MenuId, Reason, RegistrationId, TurnId, limits};
-use portcullis_contract::{DefinitionVersion, ExecutorId, ToolDefinition, ToolName, seam};
+use portcullis_contract::{DefinitionVersion, ExecutorId, ToolDefinition, ToolName, ToolOrigin, seam};
 use portcullis_event::facts::HiddenTool;
 use serde::Serialize;
 
@@ -18,6 +18,8 @@ use crate::registry::registrations::{Placement, Registered};
 pub struct MenuEntry {
     pub registration_id: RegistrationId,
     pub executor_id: ExecutorId,
+    /// Where it came from.
+    pub origin: ToolOrigin,
     pub definition: Arc<ToolDefinition>,
 }
 
@@ -38,6 +40,7 @@ struct MenuLine<'a> {
     name: &'a ToolName,
     definition_version: &'a DefinitionVersion,
     executor_id: &'a ExecutorId,
+    origin: &'a ToolOrigin,
     definition: &'a ToolDefinition,
 }
 
@@ -61,6 +64,7 @@ impl Offer {
             let entry = MenuEntry {
                 registration_id: registered.id,
                 executor_id: seam::executor(&registered.tool).clone(),
+                origin: registered.origin.clone(),
                 definition: Arc::new(seam::definition(name, &registered.tool)),
             };
             entries.insert(name.clone(), entry);
@@ -71,6 +75,7 @@ impl Offer {
                 name,
                 definition_version: &entry.definition.version,
                 executor_id: &entry.executor_id,
+                origin: &entry.origin,
                 definition: &entry.definition,
             })
             .collect();

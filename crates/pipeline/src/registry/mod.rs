@@ -4,4 +4,5 @@ pub(crate) mod loop_guard;
 pub(crate) mod menu;
 pub(crate) mod offers;
 pub(crate) mod registrations;
+pub(crate) mod tool_choice;
 pub(crate) mod turn;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_base::{Digest, Reason, RegistrationId, SessionId};
-use portcullis_contract::ToolName;
+use portcullis_contract::{Tool, ToolName};
 
 use crate::registry::menu::Offer;
-use crate::registry::registrations::{Placement, Registered, ToolsetId};
+use crate::registry::registrations::{Placement, Registered};
 
 /// Sessions whose offer is remembered; past it all are forgotten, which costs each of them one look at its tools.
 const SESSIONS: usize = 1_024;
@@ -29,12 +29,12 @@ struct OfferCache {
     shared: Vec<(OfferParts, Arc<Offer>)>,
 }
 
-/// Changes whenever an offer might: the registry's generation, the policy's revision, the toolset of the session.
+/// Changes whenever an offer might: the registry's generation, the policy's revision, the choice of tools.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct State {
     pub(crate) generation: u64,
     pub(crate) revision: Digest,
-    pub(crate) toolset: ToolsetId,
+    pub(crate) choice: u64,
 }
 
 impl Offers {
@@ -44,7 +44,7 @@ impl Offers {
         session: SessionId,
         state: State,
         winners: impl FnOnce() -> BTreeMap<ToolName, (Placement, Registered)>,
-        refused: impl Fn(&ToolName) -> Option<Reason>,
+        refused: impl Fn(&ToolName, &Tool) -> Option<Reason>,
     ) -> Arc<Offer> {
         let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((then, offer)) = remembered.sessions.get(&session)
@@ -53,8 +53,10 @@ impl Offers {
             return Arc::clone(offer);
         }
         let winners = winners();
-        let parts: OfferParts =
-            winners.iter().map(|(name, (place, tool))| (name.clone(), tool.id, *place, refused(name))).collect();
+        let parts: OfferParts = winners
+            .iter()
+            .map(|(name, (place, live))| (name.clone(), live.id, *place, refused(name, &live.tool)))
+            .collect();
         let known = remembered.shared.iter().find(|(known, _)| *known == parts).map(|(_, offer)| Arc::clone(offer));
         let offer = known.unwrap_or_else(|| {
             let reasons: HashMap<&ToolName, Reason> =

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_base::{Clock, IdGen, LocationId, RegistrationId, SessionId};
-use portcullis_contract::{Tool, ToolName};
+use portcullis_contract::{Tool, ToolName, ToolOrigin, seam};
 
 /// Where a registration lives. A narrower place wins over a wider one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +56,14 @@ pub enum RegistrationError {
 pub(crate) struct Registered {
     pub(crate) id: RegistrationId,
     pub(crate) tool: Tool,
+    pub(crate) origin: ToolOrigin,
+}
+
+impl Registered {
+    /// Whether a call of the one is a call of the other: what a model sees of them and who runs them is equal.
+    fn same_as(&self, tool: &Tool) -> bool {
+        seam::version(&self.tool) == seam::version(tool) && seam::executor(&self.tool) == seam::executor(tool)
+    }
 }
 
 struct Contribution {
@@ -118,10 +126,10 @@ impl Registry {
         Self { inner: Arc::default(), ids, clock }
     }
 
-    /// The right to register in one place.
+    /// The right to register in one place, under one origin.
     #[must_use]
-    pub fn registrar(&self, placement: Placement) -> Registrar {
-        Registrar { registry: self.clone(), placement }
+    pub fn registrar(&self, placement: Placement, origin: ToolOrigin) -> Registrar {
+        Registrar { registry: self.clone(), placement, origin }
     }
 
     /// A place for the built-ins of a scope that no other scope has yet.
@@ -145,11 +153,20 @@ impl Registry {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Each tool under an id of its own.
-    fn registered(&self, tools: BTreeMap<ToolName, Tool>) -> BTreeMap<ToolName, Registered> {
+    /// Each tool under an id of its own; one that is as it was `before` keeps its id.
+    fn registered(
+        &self,
+        tools: BTreeMap<ToolName, Tool>,
+        origin: &ToolOrigin,
+        before: &BTreeMap<ToolName, Registered>,
+    ) -> BTreeMap<ToolName, Registered> {
         let now = self.clock.now();
-        let register = |tool| Registered { id: RegistrationId::make(&*self.ids, now), tool };
-        tools.into_iter().map(|(name, tool)| (name, register(tool))).collect()
+        let register = |name: ToolName, tool: Tool| {
+            let kept = before.get(&name).filter(|before| before.same_as(&tool)).map(|before| before.id);
+            let id = kept.unwrap_or_else(|| RegistrationId::make(&*self.ids, now));
+            (name, Registered { id, tool, origin: origin.clone() })
+        };
+        tools.into_iter().map(|(name, tool)| register(name, tool)).collect()
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -189,6 +206,7 @@ impl Registry {
 pub struct Registrar {
     registry: Registry,
     placement: Placement,
+    origin: ToolOrigin,
 }
 
 impl Registrar {
@@ -199,12 +217,13 @@ impl Registrar {
     pub fn register(&self, tools: BTreeMap<ToolName, Tool>) -> Result<RegistrationGuard, RegistrationError> {
         let mut inner = self.registry.lock();
         inner.admits(self.placement, None, &tools)?;
-        let tools = self.registry.registered(tools);
+        let tools = self.registry.registered(tools, &self.origin, &BTreeMap::new());
         let seq = inner.next;
         inner.next += 1;
         inner.generation += 1;
         inner.contributions.push(Contribution { seq, placement: self.placement, tools });
-        Ok(RegistrationGuard { registry: self.registry.clone(), seq, placement: self.placement })
+        let Self { registry, placement, origin } = self.clone();
+        Ok(RegistrationGuard { registry, seq, placement, origin })
     }
 }
 
@@ -214,22 +233,22 @@ pub struct RegistrationGuard {
     registry: Registry,
     seq: u64,
     placement: Placement,
+    origin: ToolOrigin,
 }
 
 impl RegistrationGuard {
     /// Puts all of `tools` in the place of what this guard held, at once, and keeps its rank among the contributions of
     /// its placement. It is for a source that asks anew what it offers: a refresh that brought no map has nothing to put
-    /// here, and one that brought a wrong map leaves the old tools (L18). Each tool is a new registration, so a call of
-    /// one that was shown before is stale (L15).
+    /// here, and one that brought a wrong map leaves the old tools (L18). A tool whose definition and executor are as
+    /// before keeps its registration; any other is a new one, so a call of what was shown before is stale (L15).
     ///
     /// # Errors
     /// If the place is closed or a name conflicts there; nothing has changed then.
     pub fn replace(&mut self, tools: BTreeMap<ToolName, Tool>) -> Result<(), RegistrationError> {
         let mut inner = self.registry.lock();
         inner.admits(self.placement, Some(self.seq), &tools)?;
-        let tools = self.registry.registered(tools);
         if let Some(own) = inner.contributions.iter_mut().find(|c| c.seq == self.seq) {
-            own.tools = tools;
+            own.tools = self.registry.registered(tools, &self.origin, &own.tools);
             inner.generation += 1;
         }
         Ok(())

@@ -28,7 +28,7 @@ impl Session {
     fn freeze(&self, facts: &mut Append, in_context: Option<InContext>) -> Arc<Turn> {
         let shared = &self.shared;
         let now = shared.gate.clock.now();
-        let offer = shared.gate.offer(&shared.scope, shared.key.session);
+        let offer = shared.gate.offer(&shared.scope, &shared.tools(), shared.key.session);
         let turn_id = TurnId::make(&*shared.gate.ids, now);
         let menu_id = MenuId::make(&*shared.gate.ids, now);
         if !shared.state().session.menus.contains(&offer.hash) {

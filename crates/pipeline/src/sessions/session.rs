@@ -1,7 +1,7 @@
 //! One session under one lease: its folded state, and the only way to append to its log.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use portcullis_base::{AppendId, IntentId, Timestamp, TurnId, WakeId, limits};
@@ -19,6 +19,7 @@ use crate::phases::intent::Intent;
 use crate::phases::step::Halt;
 use crate::registry::loop_guard::LoopGuard;
 use crate::registry::registrations::{Registered, RegistrationGuard};
+use crate::registry::tool_choice::{ChosenTools, ToolChoice};
 use crate::scope::Scope;
 use crate::sessions::append::Append;
 use crate::sessions::fold_cache::FoldedSession;
@@ -38,6 +39,7 @@ pub(crate) struct SessionShared {
     pub(crate) gate: Arc<GateInner>,
     /// What it acts by.
     pub(crate) scope: Arc<Scope>,
+    tools: RwLock<ChosenTools>,
     pub(crate) key: SessionKey,
     pub(crate) lease: Lease,
     pub(crate) actor: Actor,
@@ -82,6 +84,7 @@ impl SessionShared {
         let loops = gate.loops.of(key.session);
         Ok(Self {
             gate,
+            tools: RwLock::new(scope.tools.clone()),
             scope,
             key,
             lease,
@@ -111,6 +114,11 @@ impl SessionShared {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // A fold step cannot panic between two of its changes that belong together.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which tools it is offered.
+    pub(crate) fn tools(&self) -> ChosenTools {
+        self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What a name means for it now.
@@ -365,6 +373,12 @@ pub struct Session {
 }
 
 impl Session {
+    /// Chooses other tools for it than its scope does, from the next turn on.
+    pub fn choose_tools(&self, choice: Arc<ToolChoice>) {
+        let number = self.shared.gate.fresh_choice();
+        *self.shared.tools.write().unwrap_or_else(PoisonError::into_inner) = ChosenTools { number, choice };
+    }
+
     /// Which session.
     #[must_use]
     pub fn key(&self) -> SessionKey {
@@ -453,7 +467,7 @@ impl Session {
 /// run out by itself: the next holder should not wait for that once there is room.
 fn give_back_later(shared: &Arc<SessionShared>, idle_at: Option<u64>) {
     let session = Arc::clone(shared);
-    shared.gate.tracker.spawn(async move {
+    shared.scope.tracker.spawn(async move {
         let until = session.gate.clock.monotonic() + limits::LEASE_TTL;
         while session.gate.clock.monotonic() < until {
             tokio::time::sleep(LOOK_FOR_ROOM).await;
@@ -473,7 +487,7 @@ pub(crate) fn keep_lease(shared: &Arc<SessionShared>, claimed: Duration) -> Arc<
     let guard = Arc::new(stop.clone().drop_guard());
     *shared.renewing.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&guard);
     let session = Arc::clone(shared);
-    shared.gate.tracker.spawn(async move {
+    shared.scope.tracker.spawn(async move {
         let mut good_until = claimed + limits::LEASE_TTL - limits::LEASE_MARGIN;
         loop {
             let left = good_until.saturating_sub(session.gate.clock.monotonic());

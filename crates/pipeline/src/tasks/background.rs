@@ -63,7 +63,7 @@ pub(crate) fn go_on(session: &Arc<SessionShared>, away: DetachedCall, mut facts:
     invocation.timeout = longest;
     let task = Task { invocation, running, ended, place, wake: how.wake, observed: told, kept: session.keep() };
     let span = spans::task(session, observed.intent_id, task.place.id);
-    session.gate.tracker.spawn(see_through(Arc::clone(session), task).instrument(span));
+    session.scope.tracker.spawn(see_through(Arc::clone(session), task).instrument(span));
     write_back(session, observed, facts)
 }
 

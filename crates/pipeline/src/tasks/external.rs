@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use portcullis_base::{Code, IntentId, Recorded, Recovery, SideEffects};
 use portcullis_contract::seam::{self, ToolReport};
-use portcullis_contract::{Content, ExecutorKind, Tool, ToolFailure, ToolName};
+use portcullis_contract::{Content, ExecutorKind, Tool, ToolFailure, ToolName, ToolOrigin};
 use portcullis_event::facts::{CustomTool, CustomToolUse, text_of};
 use portcullis_event::{Body, fold};
 use portcullis_secret::{SENSITIVE_KEYWORD, marks_sensitive, redact_sensitive};
@@ -90,7 +90,7 @@ impl SessionShared {
         if declared.is_empty() {
             return None;
         }
-        let registrar = self.gate.registrar(Placement::Session(self.key.session));
+        let registrar = self.gate.registrar(Placement::Session(self.key.session), ToolOrigin::External);
         // They were looked at when the session was made. One that does not fit any more is not offered.
         match custom_tools(&declared)
             .map_err(|why| why.to_string())

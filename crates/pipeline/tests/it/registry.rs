@@ -8,7 +8,7 @@ use crate::common::{
     row, runtime, turn_of,
 };
 use portcullis_base::{Code, Digest, LocationId, Phase, Reason, Recovery, RegistrationId, SessionId, SideEffectState};
-use portcullis_contract::{DefaultPolicy, ExecutorId, ExecutorKind, Semantics, Tool, ToolName};
+use portcullis_contract::{DefaultPolicy, ExecutorId, ExecutorKind, Semantics, Tool, ToolName, ToolOrigin};
 use portcullis_event::Body;
 use portcullis_pipeline::{Placement, RegistrationError, RegistrationGuard, Session};
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn one(text: &str, tool: Tool) -> BTreeMap<ToolName, Tool> {
 }
 
 fn put(process: &Process, placement: Placement, text: &str, tool: Tool) -> RegistrationGuard {
-    process.registry.registrar(placement).register(one(text, tool)).expect("registered")
+    process.registry.registrar(placement, ToolOrigin::Builtin).register(one(text, tool)).expect("registered")
 }
 
 /// Everything a session can find out about its tools: name → executor and registration, and what is hidden.
@@ -191,7 +191,7 @@ proptest! {
                 match op {
                     Op::Register { place, names } => {
                         let tools = names.iter().map(|i| (name(NAMES[*i]), pool()[n].clone())).collect();
-                        let registered = process.registry.registrar(places[place]).register(tools);
+                        let registered = process.registry.registrar(places[place], ToolOrigin::Builtin).register(tools);
                         let expected = model.register(n, place, names);
                         prop_assert_eq!(registered.is_ok(), expected);
                         match registered {
@@ -261,7 +261,7 @@ proptest! {
             let mut guards: BTreeMap<usize, RegistrationGuard> = BTreeMap::new();
             for (n, (place, names)) in contributions.iter().enumerate() {
                 let tools = names.iter().map(|i| (name(NAMES[*i]), pool()[n].clone())).collect();
-                guards.insert(n, process.registry.registrar(places[*place]).register(tools).expect("registered"));
+                guards.insert(n, process.registry.registrar(places[*place], ToolOrigin::Builtin).register(tools).expect("registered"));
             }
             let closing: Vec<usize> = order.iter().copied().filter(|n| *n < contributions.len()).collect();
             let kept = left.min(closing.len());
@@ -309,22 +309,29 @@ async fn l12_atomicity() {
     let before = lookups(&process, world.session);
 
     let mixed = BTreeMap::from([(name("aaa"), pool()[2].clone()), (name("read"), pool()[2].clone())]);
-    let refused = process.registry.registrar(Placement::Location(LOCATION)).register(mixed).err();
+    let refused = process.registry.registrar(Placement::Location(LOCATION), ToolOrigin::Builtin).register(mixed).err();
     assert_eq!(refused, Some(RegistrationError::CaseConflict { name: name("read"), existing: name("Read") }));
     assert_eq!(lookups(&process, world.session), before);
 
     let itself = BTreeMap::from([(name("x"), pool()[2].clone()), (name("X"), pool()[2].clone())]);
-    let refused = process.registry.registrar(Placement::Process).register(itself).err();
+    let refused = process.registry.registrar(Placement::Process, ToolOrigin::Application).register(itself).err();
     assert!(matches!(refused, Some(RegistrationError::CaseConflict { .. })), "{refused:?}");
     assert_eq!(lookups(&process, world.session), before);
 
     process.registry.close(Placement::Session(world.session));
     let before = lookups(&process, world.session);
-    let late = process.registry.registrar(Placement::Session(world.session)).register(one("y", pool()[2].clone()));
+    let late = process
+        .registry
+        .registrar(Placement::Session(world.session), ToolOrigin::Builtin)
+        .register(one("y", pool()[2].clone()));
     assert_eq!(late.err(), Some(RegistrationError::ScopeClosed("session")));
     assert_eq!(lookups(&process, world.session), before);
 
-    let nothing = process.registry.registrar(Placement::Process).register(BTreeMap::new()).expect("no tools is fine");
+    let nothing = process
+        .registry
+        .registrar(Placement::Process, ToolOrigin::Application)
+        .register(BTreeMap::new())
+        .expect("no tools is fine");
     assert_eq!(lookups(&process, world.session), before);
     drop(nothing);
     assert_eq!(lookups(&process, world.session), before);
@@ -336,7 +343,7 @@ async fn l18_a_refresh_replaces_all_or_nothing() {
     let process = world.process([]);
     let location = Placement::Location(LOCATION);
     let both = BTreeMap::from([(name("a"), pool()[1].clone()), (name("b"), pool()[1].clone())]);
-    let mut source = process.registry.registrar(location).register(both).expect("registered");
+    let mut source = process.registry.registrar(location, ToolOrigin::Builtin).register(both).expect("registered");
     let _newer = put(&process, location, "C", pool()[2].clone());
     let before = lookups(&process, world.session);
 
@@ -379,7 +386,11 @@ async fn l13_snapshot() {
     let process = world.process([]);
     let tool = change(&world.effects, DefaultPolicy::Allow);
     let mut callers = one("change", tool.clone());
-    let _guard = process.registry.registrar(Placement::Process).register(callers.clone()).expect("registered");
+    let _guard = process
+        .registry
+        .registrar(Placement::Process, ToolOrigin::Application)
+        .register(callers.clone())
+        .expect("registered");
     let before = lookups(&process, world.session);
 
     callers.insert(name("more"), tool.clone());

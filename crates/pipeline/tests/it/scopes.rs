@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use portcullis_base::{Code, LocationId, SessionId, TenantId};
-use portcullis_contract::{DefaultPolicy, Semantics, ToolName};
+use portcullis_contract::{DefaultPolicy, Semantics, ToolName, ToolOrigin};
 use portcullis_event::{Actor, Body, Event, LOCAL_TENANT};
 use portcullis_pipeline::{Gate, Opened, Placement, ScopeParts, Session};
 use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
@@ -44,7 +44,7 @@ fn beside(world: &World, process: &Process) -> (Gate, portcullis_pipeline::Regis
     let changes: ToolName = "change".parse().expect("a name");
     let tools = BTreeMap::from([(name, says), (changes, change(&world.effects, DefaultPolicy::Allow))]);
     let toolset = Placement::Toolset(scope.toolset);
-    let guard = process.registry.registrar(toolset).register(tools).expect("registered");
+    let guard = process.registry.registrar(toolset, ToolOrigin::Builtin).register(tools).expect("registered");
     (process.gate.beside(scope), guard)
 }
 

@@ -9,13 +9,13 @@ use portcullis_base::{
     AppendId, Code, Digest, IdGen, LocationId, ManualClock, MessageId, Phase, Reason, Recorded, Retry, SeededIds,
     SessionId, SideEffects, TenantId, Timestamp, WorkerId, limits,
 };
-use portcullis_contract::{Caller, Tool, ToolDefinition, ToolName};
+use portcullis_contract::{Caller, Tool, ToolDefinition, ToolName, ToolOrigin};
 use portcullis_event::facts::SessionCreated;
 use portcullis_event::fold::Baseline;
 use portcullis_event::{Actor, Observed, Stamp};
 use portcullis_pipeline::{
     Admission, Append, Approvals, ArtifactShelf, Disposition, Gate, GateParts, HeldSessions, Opened, Placement,
-    Proposal, RegistrationGuard, Registry, ScopeParts, Session, ShellBook, Turn,
+    Proposal, RegistrationGuard, Registry, ScopeParts, Session, ShellBook, ToolChoice, Turn,
 };
 use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
 use portcullis_sandbox::hand::Launcher;
@@ -144,7 +144,7 @@ impl World {
         let artifacts: Arc<dyn Artifacts> = self.artifacts.clone();
         let shelf = ArtifactShelf::new(store.clone(), artifacts.clone(), TENANT);
         let registry = Registry::new(self.ids.clone(), self.clock.clone());
-        let registrar = registry.registrar(Placement::Process);
+        let registrar = registry.registrar(Placement::Process, ToolOrigin::Builtin);
         let rules = parse_rules(self.rules, "rules.toml", Layer::User).expect("rules");
         let toolset = registry.fresh_toolset();
         let parts = GateParts {
@@ -164,6 +164,7 @@ impl World {
             actor: Actor::user("test"),
             agent: "tester".to_owned(),
             toolset,
+            tools: ToolChoice::default(),
             location: LocationId::from_u128(1),
             project: "test".to_owned(),
             policy: PolicyBuilder::new().rules(rules).build().expect("a policy"),

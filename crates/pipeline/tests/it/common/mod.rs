@@ -8,12 +8,12 @@ use portcullis_base::{
     Clock, Entropy, IdGen, IntentId, LocationId, ManualClock, MessageId, SeededIds, SessionId, SideEffect, TenantId,
     Timestamp, WorkerId, limits,
 };
-use portcullis_contract::{Content, DefaultPolicy, Resource, Semantics, Tool, ToolFailure, ToolName};
+use portcullis_contract::{Content, DefaultPolicy, Resource, Semantics, Tool, ToolFailure, ToolName, ToolOrigin};
 use portcullis_event::facts::{AskReplied, Reply, SessionCreated};
 use portcullis_event::{Actor, Body, CheckpointKey, Event, LOCAL_TENANT, Observed, Stamp};
 use portcullis_pipeline::{
     Append, Approvals, Disposition, Gate, GateParts, Halt, HeldSessions, Opened, Placement, Proposal,
-    RegistrationGuard, Registry, ScopeParts, Session,
+    RegistrationGuard, Registry, ScopeParts, Session, ToolChoice,
 };
 use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
 use portcullis_secret::{Redactor, Sealer, SealingKey, SecretText};
@@ -244,7 +244,8 @@ impl World {
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let registry = Registry::new(Arc::clone(&ids), Arc::clone(&clock));
         let tools: BTreeMap<ToolName, Tool> = tools.into_iter().map(|(n, tool)| (name(n), tool)).collect();
-        let guard = registry.registrar(Placement::Location(LOCATION)).register(tools).expect("registered");
+        let guard =
+            registry.registrar(Placement::Location(LOCATION), ToolOrigin::Builtin).register(tools).expect("registered");
         let parts = GateParts {
             store,
             artifacts: Arc::clone(&self.artifacts),
@@ -277,6 +278,7 @@ impl World {
             actor: Actor::user("tester"),
             agent: "tester".to_owned(),
             toolset: registry.fresh_toolset(),
+            tools: ToolChoice::default(),
             location: LOCATION,
             project: "project".to_owned(),
             policy: self.policy(),

@@ -93,7 +93,8 @@ async fn l14_what_started_ends_as_if_nothing_had_changed() {
         let world = World::new().await;
         let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let process = world.process([]);
-        let registrar = process.registry.registrar(Placement::Session(world.session));
+        let registrar =
+            process.registry.registrar(Placement::Session(world.session), portcullis_contract::ToolOrigin::External);
         let tools = |tool| std::collections::BTreeMap::from([(name("t"), tool)]);
         let old = registrar.register(tools(holding(&world.effects, acts(), &entered, &leave))).expect("registered");
         let session = process.open().await;
