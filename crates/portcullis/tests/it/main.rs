@@ -1,5 +1,6 @@
 //! The facade as a program uses it. One binary: what is linked once is waited for once.
 
+mod beside;
 mod brain;
 mod calls;
 mod custom;
