@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use portcullis_base::{AskId, Digest, IntentId, Timestamp};
 use portcullis_event::{IntentState, RowChange};
 use portcullis_store::{
-    ArtifactRow, AskNow, Blob, Commit, Committed, Head, Plan, PlannedCommit, SessionKey, StoreError, Writer, conflicts,
+    ArtifactRow, AskNow, Blob, Commit, Committed, Plan, PlannedCommit, SessionKey, StoreError, Writer, conflicts,
     lingers, lingers_until, plan,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -49,7 +49,7 @@ pub(crate) fn commit_by(
             now,
             ids: &*tx.env.ids,
             key: tx.env.key.as_ref(),
-            head: head.clone(),
+            head,
             ask: &|ask| {
                 ask_now(tx.conn, commit.key, ask).unwrap_or_else(|error| {
                     failed.replace(Some(error));
@@ -84,7 +84,7 @@ pub(crate) fn commit_by(
     check_locks(tx.conn, commit, now)?;
     records::check(tx.conn, commit.key.tenant, &commit.records)?;
     first(tx.conn)?;
-    write(tx, commit, (head.as_ref(), planned), now)
+    write(tx, commit, planned, now)
 }
 
 /// A commit is recognised by its first event.
@@ -190,16 +190,15 @@ pub(crate) fn insert_blobs(conn: &Connection, key: SessionKey, blobs: &[Blob]) -
 }
 
 /// Writes what was planned; every check came before.
-pub(crate) fn write(
-    tx: &Tx<'_>,
-    commit: &Commit,
-    (before, planned): (Option<&Head>, PlannedCommit),
-    now: Timestamp,
-) -> Result<Committed, Fail> {
+pub(crate) fn write(tx: &Tx<'_>, commit: &Commit, planned: PlannedCommit, now: Timestamp) -> Result<Committed, Fail> {
     let (key, conn) = (commit.key, tx.conn);
     let tenant = id(key.tenant.as_u128());
     let session = id(key.session.as_u128());
-    heads::append(conn, key, before, &planned.head)?;
+    if planned.created {
+        heads::insert(conn, key, &planned.head.after)?;
+    } else {
+        heads::update(conn, key, &planned.head)?;
+    }
     let run = runs::insert(conn, key, &planned.events)?;
     if let (Some(run), Some(last)) = (run, planned.events.last()) {
         tx.appended.borrow_mut().push((key, NewestEvent { run, seq: last.seq, hash: last.hash }));
@@ -273,7 +272,7 @@ pub(crate) fn write(
         outbox::put(conn, entry)?;
     }
     Ok(Committed {
-        last_seq: planned.head.last_seq,
+        last_seq: planned.head.after.last_seq,
         events: planned.events,
         repeat: false,
         response: commit.idempotency.as_ref().map(|i| i.response.clone()),

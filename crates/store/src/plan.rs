@@ -14,8 +14,9 @@ use portcullis_event::{
     SessionStatus, chain_hash, facts_change, head_change, ledger_of, operator_log_of, rows,
 };
 
+use crate::HeadColumns::{Holder, Line, Log};
 use crate::erase::erasure;
-use crate::{Checkpoint, Commit, Head, NextWake, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer};
+use crate::{Checkpoint, Commit, Head, HeadUpdate, NextWake, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer};
 
 /// The type of the event that a session begins with.
 const CREATION: &str = "session.created";
@@ -50,7 +51,8 @@ pub struct PlannedCommit {
     pub events: Vec<Event>,
     pub rows: Vec<RowChange>,
     pub facts: FactsChange,
-    pub head: Head,
+    /// Of a log that begins here, the row is written whole.
+    pub head: HeadUpdate,
     pub created: bool,
     pub checkpoint: Option<Checkpoint>,
     pub outbox: Vec<OutboxEntry>,
@@ -86,6 +88,7 @@ pub(crate) fn plan_any(commit: &Commit, plan: Plan<'_>) -> Result<PlannedCommit,
         None if may_create(commit) => Head::new(commit.key.session, plan.now),
         None => return Err(StoreError::NoSession(commit.key.session)),
     };
+    let before = head.clone();
     let (worker_id, fence) = match &commit.writer {
         Writer::Worker { worker, fence } => {
             if *fence != head.fence {
@@ -146,6 +149,8 @@ pub(crate) fn plan_any(commit: &Commit, plan: Plan<'_>) -> Result<PlannedCommit,
         }
     }
     let facts = facts_change(&events);
+    // Whether there is work is decided by the line as it stands, also where that stays as it is.
+    let head = HeadUpdate::new(before, head, if fence.is_some() { &[Log, Holder, Line] } else { &[Log, Line] });
     Ok(PlannedCommit { events, rows: changes, facts, head, created, checkpoint, outbox })
 }
 

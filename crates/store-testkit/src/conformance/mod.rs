@@ -131,6 +131,7 @@ macro_rules! conformance {
             a_live_owner_is_held_and_a_dead_one_taken_over
             a_lease_runs_out_by_the_clock
             renew_and_release_know_their_fence
+            a_head_is_changed_by_column
             records_have_versions
             records_ride_with_a_commit_or_not_at_all
             artifacts_are_counted_once_by_content

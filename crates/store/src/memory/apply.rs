@@ -97,8 +97,8 @@ impl Tables {
         for entry in planned.outbox {
             self.put_outbox(entry);
         }
-        let last_seq = planned.head.last_seq;
-        self.heads.put(key, planned.head);
+        let last_seq = planned.head.after.last_seq;
+        self.heads.apply(key, planned.head);
         self.event_ids.extend(planned.events.iter().map(|event| (key, event.id)));
         self.events.entry(key).or_default().extend(planned.events.iter().cloned());
         Committed { events: planned.events, last_seq, repeat: false, response }
