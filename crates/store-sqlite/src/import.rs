@@ -32,6 +32,7 @@ pub(crate) fn import(tx: &Tx<'_>, import: &Import) -> Result<(Imported, Option<E
         intent: &|_| None,
         wake: &|_| None,
         wakes: &Wakes::default,
+        locks: &|_| Vec::new(),
     };
     let planned = plan_import(import, plan, &|artifact| match query::artifact(tx.conn, key.tenant, artifact) {
         Ok(row) => row.is_some(),

@@ -51,7 +51,7 @@ pub use head_update::{HeadColumns, HeadUpdate};
 pub use import::{Import, Imported, plan_import};
 pub use index_fields::{INDEX_FIELDS_MOST, index_fields, indexed_kinds, indexed_values};
 pub use lease::{Claim, HolderKind, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle, PreviousLease};
-pub use locks::{LockKey, conflicts, lingers, lingers_until};
+pub use locks::{HeldLock, LockKey, conflicts, lingers_until};
 pub use loss::{LossBook, LostEnd};
 pub use memory::MemoryStore;
 pub use notices::{Changes, Topic, given_back};

@@ -126,6 +126,7 @@ macro_rules! conformance {
             the_ledger_names_sessions_and_checkpoints
             a_lock_excludes_its_ancestors_and_descendants
             a_lock_is_freed_only_by_its_session
+            l42_racing_takers_of_a_folder_and_what_is_in_it_have_one_winner
             f05_a_lost_key_excludes_everybody_until_its_grace_is_over
             f05_no_lost_key_stays_when_the_clock_is_set_back
             a_live_owner_is_held_and_a_dead_one_taken_over

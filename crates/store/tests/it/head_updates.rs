@@ -46,6 +46,7 @@ fn planned(world: &World, row: &Head, commit: &Commit) -> Option<HeadUpdate> {
         intent: &|_| None,
         wake: &|_| None,
         wakes: &Wakes::default,
+        locks: &|_| Vec::new(),
     };
     plan(commit, plan_by).ok().map(|planned| planned.head)
 }
