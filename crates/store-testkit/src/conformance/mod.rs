@@ -106,6 +106,7 @@ macro_rules! conformance {
             s15_the_end_of_a_task_leaves_its_intent_settled
             s16_a_snapshot_is_kept_by_code_version
             s17_an_idempotent_request_takes_effect_once
+            s17_a_request_outside_sessions_is_one_commit_of_events_records_and_response
             l72_an_unknown_type_survives_unchanged
             check06_l75_with_two_workers_only_the_newest_fence_writes
             a_stale_expected_seq_is_chained_after_the_client
