@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use portcullis_base::{Clock, Entropy, IdGen, LocationId, WorkerId, limits};
+use portcullis_base::{Clock, Entropy, IdGen, LocationId, TenantId, WorkerId, limits};
 use portcullis_contract::ToolName;
-use portcullis_event::LOCAL_TENANT;
 use portcullis_pipeline::{Approvals, Gate, GateParts, HeldSessions, Placement, RegistrationGuard, Registry};
 use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
 use portcullis_secret::{Redactor, Sealer, SealingKey};
@@ -15,9 +14,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::SimClock;
 use crate::connection::Connection;
+use crate::dice::Dice;
 use crate::ground::Ground;
 use crate::jobs::RULES;
 use crate::link::{Link, LinkState};
+
+/// On whose behalf processes act.
+const PRINCIPALS: [&str; 3] = ["user:ada", "user:bo", "key:ci"];
+
+fn principal_of(process: &str, seed: u64) -> String {
+    Dice::of(seed, &format!("principal of {process}")).pick(&PRINCIPALS).to_owned()
+}
 
 /// Where every call of a run works.
 const LOCATION: LocationId = LocationId::from_u128(7);
@@ -29,7 +36,7 @@ pub struct Process {
     pub link: Arc<Link>,
     pub clock: Arc<SimClock>,
     pub store: Arc<Wrapped<Connection>>,
-    pub gate: Gate,
+    gates: BTreeMap<TenantId, Gate>,
     pub owner: LeaseOwner,
     interrupt: Mutex<CancellationToken>,
     _registered: RegistrationGuard,
@@ -55,28 +62,32 @@ impl Process {
             registry.registrar(Placement::Location(LOCATION)).register(tools).map_err(|e| e.to_string())?;
         let rules = parse_rules(RULES, "simulation.toml", Layer::User).map_err(|e| e.to_string())?;
         let policy = PolicyBuilder::new().rules(rules).build().map_err(|e| e.to_string())?;
-        let gate = Gate::new(GateParts {
-            store: Arc::clone(&store) as Arc<dyn Store>,
-            artifacts: Arc::clone(&ground.artifacts) as _,
-            registry,
-            policy,
-            sealer: Sealer::new(&SealingKey::from_bytes([9; 32])),
-            redactor: Redactor::none(),
-            variables: BTreeMap::new(),
-            clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            ids,
-            entropy: Arc::clone(&ground.ids) as Arc<dyn Entropy>,
-            tenant: LOCAL_TENANT,
-            location: LOCATION,
-            project: "project".to_owned(),
-            principal: "person".to_owned(),
-            approvals: Approvals::Wait,
-            held_sessions: HeldSessions::default(),
-            artifact_quota: limits::ARTIFACT_QUOTA,
-            ask_expiry: ground.options.ask_expiry,
-        });
+        let principal = principal_of(&name, ground.options.seed);
+        let gate = |tenant: TenantId| {
+            Gate::new(GateParts {
+                store: Arc::clone(&store) as Arc<dyn Store>,
+                artifacts: Arc::clone(&ground.artifacts) as _,
+                registry: registry.clone(),
+                policy: policy.clone(),
+                sealer: Sealer::new(&SealingKey::from_bytes([9; 32])),
+                redactor: Redactor::none(),
+                variables: BTreeMap::new(),
+                clock: Arc::clone(&clock) as Arc<dyn Clock>,
+                ids: Arc::clone(&ids),
+                entropy: Arc::clone(&ground.ids) as Arc<dyn Entropy>,
+                tenant,
+                location: LOCATION,
+                project: "project".to_owned(),
+                principal: principal.clone(),
+                approvals: Approvals::Wait,
+                held_sessions: HeldSessions::default(),
+                artifact_quota: limits::ARTIFACT_QUOTA,
+                ask_expiry: ground.options.ask_expiry,
+            })
+        };
+        let gates = ground.tenants.iter().map(|tenant| (*tenant, gate(*tenant))).collect();
         let worker = WorkerId::make(&*ground.ids, clock.now());
-        ground.oracle.born(worker, Arc::clone(&link));
+        ground.oracle.born(worker, Arc::clone(&link), principal);
         let owner = LeaseOwner {
             worker,
             host: "simulation".to_owned(),
@@ -91,11 +102,18 @@ impl Process {
             link,
             clock,
             store,
-            gate,
+            gates,
             owner,
             interrupt: Mutex::default(),
             _registered: registered,
         }))
+    }
+
+    /// Where it runs calls of a tenant.
+    #[must_use]
+    pub fn gate(&self, tenant: TenantId) -> &Gate {
+        // Invariant: there is one for each tenant of the run, and no session is anybody else's.
+        &self.gates[&tenant]
     }
 
     /// Ends it between two of its steps: from here on it reaches nothing. What it had sent may still arrive.
