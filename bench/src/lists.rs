@@ -96,7 +96,7 @@ async fn session(world: Arc<World>, store: Arc<SqliteStore>, n: u32) -> Result<(
     Ok(store.release(key, lease.fence, None).await?)
 }
 
-fn open(world: &World, path: &Path) -> Result<SqliteStore> {
+pub fn open(world: &World, path: &Path) -> Result<SqliteStore> {
     Ok(SqliteStore::open(SqliteConfig {
         path: path.to_owned(),
         durability: Durability::Full,

@@ -12,6 +12,7 @@ mod lists;
 mod loopback;
 mod memory;
 mod policy;
+mod readers;
 mod recovery;
 mod run;
 mod search;
@@ -56,6 +57,7 @@ fn main() -> Result<()> {
     run("policy", &|| task(Box::pin(policy::run())))?;
     run("search", &|| task(Box::pin(search::run())))?;
     run("lists", &|| task(Box::pin(lists::run())))?;
+    run("readers", &|| task(Box::pin(readers::run())))?;
     run("hand", &|| task(Box::pin(hand::run())))?;
     run("shell", &|| task(Box::pin(shell::run())))?;
     run("waiting", &|| task(Box::pin(waiting::run())))?;
@@ -66,7 +68,7 @@ fn main() -> Result<()> {
     table::print(&rows);
     anyhow::ensure!(
         !rows.is_empty(),
-        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search lists hand shell waiting \
+        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search lists readers hand shell waiting \
          turns run startup simulation"
     );
     // Printed, not judged: a busy machine must not fail a change.

@@ -199,6 +199,8 @@ ids! {
     GrantId = "grant", "a grant";
     /// Something learnt in a session that may help in another.
     LearningId = "lrn", "a learning";
+    /// What a session is to reach.
+    OutcomeId = "outc", "an outcome";
     /// An entry of the outbox.
     OutboxId = "out", "an outbox entry";
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use portcullis_base::SessionId;
 use portcullis_event::Event;
-use portcullis_store::{Log as _, Notices as _};
+use portcullis_store::{Log as _, Notices as _, Topic};
 
 use crate::hints;
 use crate::render::{DIM, Term, safe, safe_line, styled};
@@ -40,7 +40,7 @@ pub async fn run(world: &World, mut cursor: Cursor, follow: bool, term: &Term) -
     if !follow {
         return catch_up(world, &mut cursor, term).await;
     }
-    let mut changes = world.store.changes();
+    let mut changes = world.store.changes_of(Topic::Session(key(cursor.session)));
     let mut interrupts = interrupts()?;
     while cursor.left > 0 {
         changes.mark_unchanged();

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use portcullis::Reply;
 use portcullis_base::AskId;
-use portcullis_store::Notices as _;
+use portcullis_event::LOCAL_TENANT;
+use portcullis_store::{Notices as _, Topic};
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 
@@ -62,7 +63,7 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
         }
         false => None,
     };
-    let (changes, interrupts) = (world.store.changes(), interrupts()?);
+    let (changes, interrupts) = (world.store.changes_of(Topic::Asks(LOCAL_TENANT)), interrupts()?);
     let mut watch = Watch { world, term, changes, typed, interrupts, seen: BTreeSet::new(), hinted: false };
     term.note(if interactive {
         "waiting for asks of every session; q or Ctrl-C leaves"

@@ -10,6 +10,7 @@ use portcullis_base::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::outcomes::{OutcomeAuthor, OutcomeDefined, OutcomeEvaluated, OutcomeStatus, OutcomeTrend};
 pub use crate::shell::{
     CommandFinished, CommandRecord, SHELL_SOURCE, SessionUpdated, ShellClosed, ShellOpened, VariableDeleted,
     VariableSet,

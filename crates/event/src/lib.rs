@@ -11,6 +11,7 @@ mod envelope;
 pub mod facts;
 pub mod fold;
 mod observation;
+mod outcomes;
 mod rows;
 mod session_facts;
 mod shell;
@@ -30,7 +31,7 @@ pub use fold::{FOLD_VERSION, State};
 pub use observation::{ContentFormat, ContentPart, EarlierObservation, Observed, Permission, SandboxFact};
 pub use portcullis_base::Actor;
 pub use rows::{AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows};
-pub use session_facts::{FACT_SUMMARY_CHARS, FactsChange, SessionFacts, UnknownOutcome, facts_change};
+pub use session_facts::{FACT_SUMMARY_CHARS, FactsChange, OutcomeFacts, SessionFacts, UnknownOutcome, facts_change};
 pub use table::Conversation;
 pub use upcast::upcast;
 

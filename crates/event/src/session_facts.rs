@@ -4,7 +4,7 @@
 use portcullis_base::{AgentId, Digest, IntentId, InvocationId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{SessionUsage, SpanResult, StopReason};
+use crate::facts::{OutcomeStatus, OutcomeTrend, SessionUsage, SpanResult, StopReason};
 use crate::rows::status_after;
 use crate::{Body, Event, SessionStatus};
 
@@ -24,9 +24,22 @@ pub struct SessionFacts {
     pub stop_reason: Option<StopReason>,
     /// How its last wake was summed up, at most [`FACT_SUMMARY_CHARS`] characters of it.
     pub last_summary: Option<String>,
+    /// What it is to reach, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<OutcomeFacts>,
     pub usage: SessionUsage,
     /// The time of its newest event.
     pub last_activity_at: Timestamp,
+}
+
+/// What a session is to reach, and what was last found of that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutcomeFacts {
+    /// At most [`FACT_SUMMARY_CHARS`] characters of it.
+    pub title: String,
+    pub status: OutcomeStatus,
+    /// None before there is a verdict.
+    pub trend: Option<OutcomeTrend>,
 }
 
 impl SessionFacts {
@@ -38,6 +51,12 @@ impl SessionFacts {
         }
         if change.last_summary.is_some() {
             self.last_summary.clone_from(&change.last_summary);
+        }
+        if let Some(title) = &change.outcome {
+            self.outcome = Some(OutcomeFacts { title: title.clone(), status: OutcomeStatus::Open, trend: None });
+        }
+        if let (Some(outcome), Some((status, trend))) = (&mut self.outcome, change.verdict) {
+            (outcome.status, outcome.trend) = (status, Some(trend));
         }
         self.usage.add(&change.usage);
         self.last_activity_at = change.last_activity_at.unwrap_or(self.last_activity_at);
@@ -72,6 +91,10 @@ pub struct FactsChange {
     /// `Some(None)`: what it stopped for before is over.
     pub stop_reason: Option<Option<StopReason>>,
     pub last_summary: Option<String>,
+    /// The title of a new outcome; nothing is known of how the session stands to it.
+    pub outcome: Option<String>,
+    /// How it stands to its outcome. It comes after `outcome`, and says nothing where there is none.
+    pub verdict: Option<(OutcomeStatus, OutcomeTrend)>,
     /// To be added.
     pub usage: SessionUsage,
     pub last_activity_at: Option<Timestamp>,
@@ -111,6 +134,7 @@ pub fn facts_change(events: &[Event]) -> FactsChange {
                     status: SessionStatus::default(),
                     stop_reason: None,
                     last_summary: None,
+                    outcome: None,
                     usage: SessionUsage::default(),
                     last_activity_at: event.at,
                 });
@@ -119,12 +143,14 @@ pub fn facts_change(events: &[Event]) -> FactsChange {
             // It goes on by itself: what it stopped for before is over (agent-runtime 3.4).
             Body::StatusRescheduled(_) => change.stop_reason = Some(None),
             Body::SpanCompleted(span) => {
-                change.last_summary = Some(span.summary.chars().take(FACT_SUMMARY_CHARS).collect());
+                change.last_summary = Some(cut(&span.summary));
                 // A paused wake counts, a failed one does not (agent-runtime 2.3).
                 if span.result != SpanResult::Error {
                     change.usage.wakes = change.usage.wakes.saturating_add(1);
                 }
             }
+            Body::OutcomeDefined(defined) => (change.outcome, change.verdict) = (Some(cut(&defined.title)), None),
+            Body::OutcomeEvaluated(evaluated) => change.verdict = Some((evaluated.result, evaluated.trend)),
             Body::CallRecovered(recovered) => change.unknown.push(UnknownOutcome {
                 invocation_id: recovered.invocation_id,
                 intent_id: recovered.intent_id,
@@ -136,4 +162,8 @@ pub fn facts_change(events: &[Event]) -> FactsChange {
         }
     }
     change
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(FACT_SUMMARY_CHARS).collect()
 }

@@ -86,6 +86,9 @@ events! {
     "user.message" => UserMessage, ClientAndOutbox, Input, told,
         names |_| EventRefs::default(),
         reads |fact| format!("said: {}", cut(&text_of(&fact.content), LONG));
+    "user.define_outcome" => OutcomeDefined, ClientAndOutbox, Input, aside,
+        names |_| EventRefs::default(),
+        reads |fact| format!("is to reach: {}", cut(&fact.title, LONG));
     "user.interrupt" => UserInterrupt, Client, Input, told,
         names |_| EventRefs::default(),
         reads |fact| match &fact.note {
@@ -137,6 +140,9 @@ events! {
             let verb = if fact.is_error { "failed" } else { "stopped" };
             format!("the model {verb}: {}", cut(&fact.stop, LONG))
         };
+    "span.outcome_evaluation_end" => OutcomeEvaluated, Holder, Nothing, aside,
+        names |_| EventRefs::default(),
+        reads |fact| format!("judged: {} ({}): {}", word(&fact.result), word(&fact.trend), cut(&fact.explanation, LONG));
     "agent.tool_use" => ToolUse, Outbox, Nothing, aside,
         names |fact| EventRefs::intent(fact.intent_id),
         reads |_| "shown to clients".to_owned();
@@ -369,6 +375,7 @@ mod tests {
                 "session.status_terminated",
                 "session.forked",
                 "user.message",
+                "user.define_outcome",
                 "user.interrupt",
                 "user.custom_tool_result",
                 "system.message",
@@ -388,6 +395,7 @@ mod tests {
             listed(Writers::outbox),
             [
                 "user.message",
+                "user.define_outcome",
                 "tool.queued",
                 "agent.custom_tool_use",
                 "agent.tool_use",

@@ -12,7 +12,7 @@ mod wake;
 mod worker;
 
 pub use context::BASE_PROMPT;
-pub use live_event::{LiveEvent, NoWatcher, Watcher};
+pub use live_event::{Live, LiveEvent, NoWatcher, Watcher};
 pub use redrive::{CallSeen, Divergence, Redrive, RedriveError, RedriveResult};
 pub use settings::{Guidance, Settings};
 pub use wake::{Extras, Harness, KnownTalks, Limit, NoExtras, SuggestedCall, WakeEnd, WakeStop, Woken};

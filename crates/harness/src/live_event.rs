@@ -1,8 +1,18 @@
 //! Events of a wake for a watcher, while the wake goes on. They decide nothing and are not stored.
 
-use portcullis_base::{AskId, EventId, WakeId};
+use portcullis_base::{AskId, EventId, SessionId, WakeId};
 use portcullis_event::Observed;
 use portcullis_event::facts::FinalChecked;
+
+/// A live event and where it belongs, so that one watcher can serve many sessions.
+#[derive(Debug, Clone, Copy)]
+pub struct Live<'a> {
+    pub session_id: SessionId,
+    /// The `span.model_request_start` of the newest request of this wake, which is durable by then: whose words these are,
+    /// and whose calls. `None` before this process has made one.
+    pub event_id: Option<EventId>,
+    pub event: LiveEvent<'a>,
+}
 
 /// One event of a wake, while it happens.
 #[derive(Debug, Clone, Copy)]
@@ -57,18 +67,18 @@ pub enum LiveEvent<'a> {
 
 /// Hears it.
 pub trait Watcher: Send + Sync {
-    fn see(&self, live: LiveEvent<'_>);
+    fn see(&self, live: Live<'_>);
 }
 
 /// A watcher that ignores every event.
 pub struct NoWatcher;
 
 impl Watcher for NoWatcher {
-    fn see(&self, _live: LiveEvent<'_>) {}
+    fn see(&self, _live: Live<'_>) {}
 }
 
-impl<F: Fn(LiveEvent<'_>) + Send + Sync> Watcher for F {
-    fn see(&self, live: LiveEvent<'_>) {
+impl<F: Fn(Live<'_>) + Send + Sync> Watcher for F {
+    fn see(&self, live: Live<'_>) {
         self(live);
     }
 }

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use portcullis_base::{Clock, SessionId, TenantId, Timestamp, limits};
 use portcullis_event::State;
 use portcullis_pipeline::{Gate, Halt};
-use portcullis_store::{Claim, Lease, LeaseOwner, SessionKey, Store, StoreError};
+use portcullis_store::{Claim, Lease, LeaseOwner, SessionKey, Store, StoreError, Topic};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -212,7 +212,7 @@ impl Worker {
     ) -> Result<WorkerStop, StoreError> {
         let settings = &self.settings;
         let most = settings.max_cycles.unwrap_or(if settings.watch { u64::MAX } else { CYCLES });
-        let mut changes = self.store.changes();
+        let mut changes = self.store.changes_of(Topic::Due);
         let mut known = SkipMemory::default();
         // A session that could not be run is no cycle: else a few broken ones would keep the others from being served.
         let (mut cycle, mut failed, mut swept) = (0u64, 0u64, None::<Duration>);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use portcullis_base::{AskId, Code, Digest, EventId, IntentId, SideEffectState, WorkerId};
 use portcullis_event::facts::Verdict;
-use portcullis_event::{Body, Event, LOCAL_TENANT, Observed, State, ledger_of};
+use portcullis_event::{Body, Event, Observed, State, ledger_of};
 use portcullis_store::{Blob, Import, Log as _, MemoryStore, SessionKey, verify_tenant};
 use portcullis_store_testkit::conformance;
 
@@ -25,32 +25,39 @@ const MOVED: u64 = 4;
 pub async fn all(ground: &Arc<Ground>) -> Result<Outcome, String> {
     let oracle = &ground.oracle;
     let words = |error: portcullis_store::StoreError| error.to_string();
-    let audit = verify_tenant(&*ground.store, LOCAL_TENANT, Some(&ground.checkpoint_key), None).await.map_err(words)?;
-    for fault in &audit.faults {
-        oracle.breach("S1/S2", fault);
+    for tenant in &ground.tenants {
+        let audit = verify_tenant(&*ground.store, *tenant, Some(&ground.checkpoint_key), None).await.map_err(words)?;
+        for fault in &audit.faults {
+            oracle.breach("S1/S2", fault);
+        }
     }
+    ground.post.check(ground).await;
     if !ground.store.outbox(1).await.map_err(words)?.is_empty() {
         oracle.breach("S2", "the outbox is not empty");
     }
     let mut ids = BTreeSet::new();
     let (mut digests, mut events, mut intents) = (String::new(), 0, 0);
-    for key in &ground.sessions {
-        let log = ground.store.read(*key, 0, usize::MAX).await.map_err(words)?;
-        conformance::compare(&*ground.store, *key).await;
-        intents += Log { ground, key: *key, events: &log }.check();
+    for key in ground.known().await {
+        let log = ground.store.read(key, 0, usize::MAX).await.map_err(words)?;
+        conformance::compare(&*ground.store, key).await;
+        is_found_by_its_tenant_alone(ground, key).await?;
+        asks_name_their_principals(ground, &log);
+        intents += Log { ground, key, events: &log }.check();
         folds_alike(ground, &log);
         if ground.options.seed.is_multiple_of(MOVED) {
-            moves(ground, *key, &log).await;
+            moves(ground, key, &log).await;
         }
-        artifacts_are_there(ground, *key, &log).await?;
+        artifacts_are_there(ground, key, &log).await?;
         events += log.len();
         ids.extend(log.iter().map(|event| event.id));
         digests.extend(log.iter().map(|event| event.hash.to_string()));
     }
-    let ledger = SessionKey { tenant: LOCAL_TENANT, session: ledger_of(LOCAL_TENANT) };
-    let log = ground.store.read(ledger, 0, usize::MAX).await.map_err(words)?;
-    ids.extend(log.iter().map(|event| event.id));
-    digests.extend(log.iter().map(|event| event.hash.to_string()));
+    for tenant in &ground.tenants {
+        let ledger = SessionKey { tenant: *tenant, session: ledger_of(*tenant) };
+        let log = ground.store.read(ledger, 0, usize::MAX).await.map_err(words)?;
+        ids.extend(log.iter().map(|event| event.id));
+        digests.extend(log.iter().map(|event| event.hash.to_string()));
+    }
     acknowledged_is_durable(ground, &ids);
     Ok(Outcome {
         options: ground.options.clone(),
@@ -59,6 +66,7 @@ pub async fn all(ground: &Arc<Ground>) -> Result<Outcome, String> {
         events,
         effects: oracle.effects_in_all(),
         intents,
+        children: ground.known().await.len() - ground.sessions.len(),
         longest_wait: oracle.longest_wait(),
     })
 }
@@ -72,6 +80,29 @@ fn acknowledged_is_durable(ground: &Ground, there: &BTreeSet<EventId>) {
                 ground.oracle.breach("S6", format!("{id} of {} was refused and is there", key.session));
             }
             _ => {}
+        }
+    }
+}
+
+/// S14: no other tenant of the run finds a session by its id.
+async fn is_found_by_its_tenant_alone(ground: &Ground, key: SessionKey) -> Result<(), String> {
+    for tenant in ground.tenants.iter().filter(|tenant| **tenant != key.tenant) {
+        let theirs = SessionKey { tenant: *tenant, session: key.session };
+        let found = ground.store.head(theirs).await.map_err(|error| error.to_string())?;
+        if found.is_some() {
+            ground.oracle.breach("S14", format!("{} is found by {tenant}", key.session));
+        }
+    }
+    Ok(())
+}
+
+/// An ask says on whose behalf its call would run: that of the process that raised it.
+fn asks_name_their_principals(ground: &Ground, log: &[Event]) {
+    for event in log {
+        if let (Body::PermissionAsked(asked), Some(worker)) = (&*event.body_ref(), event.worker_id)
+            && ground.oracle.principal(worker).as_ref() != Some(&asked.principal)
+        {
+            ground.oracle.breach("S14", format!("{} was raised for {}", asked.ask_id, asked.principal));
         }
     }
 }

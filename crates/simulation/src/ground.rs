@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use portcullis_base::{AppendId, Clock as _, Digest, SeededIds, SessionId};
+use portcullis_base::{AppendId, Clock as _, Digest, SeededIds, SessionId, TenantId};
 use portcullis_contract::{BuildError, Tool};
 use portcullis_event::facts::SessionCreated;
 use portcullis_event::{Actor, CheckpointKey, Draft, EventBody, IntentState, LOCAL_TENANT, Stamp};
@@ -16,6 +16,7 @@ use crate::hints::Listeners;
 use crate::jobs;
 use crate::options::Options;
 use crate::oracle::Oracle;
+use crate::post::PostBook;
 
 /// The world under the processes.
 pub struct Ground {
@@ -30,6 +31,8 @@ pub struct Ground {
     pub oracle: Arc<Oracle>,
     pub listeners: Listeners,
     pub sessions: Vec<SessionKey>,
+    pub tenants: Vec<TenantId>,
+    pub post: PostBook,
     pub tools: Vec<(&'static str, Tool)>,
     pub checkpoint_key: CheckpointKey,
     stormy: AtomicBool,
@@ -51,8 +54,14 @@ impl Ground {
         let store = Arc::new(MemoryStore::new(clock.clone(), ids.clone(), liveness.clone(), key));
         let oracle = Arc::new(Oracle::default());
         let tools = jobs::tools(&oracle)?;
-        let new_key = |_| SessionKey { tenant: LOCAL_TENANT, session: SessionId::make(&*ids, clock.now()) };
-        let sessions = (0..options.sessions).map(new_key).collect();
+        let tenants: Vec<TenantId> =
+            (0..options.tenants as u128).map(|n| TenantId::from_u128(LOCAL_TENANT.as_u128() + n)).collect();
+        let new_key = |n: usize| {
+            let (tenant, session) = (tenants[n % tenants.len()], SessionId::make(&*ids, clock.now()));
+            SessionKey { tenant, session }
+        };
+        let sessions: Vec<SessionKey> = (0..options.sessions).map(new_key).collect();
+        sessions.iter().for_each(|key| oracle.belongs(*key));
         let calls_left = AtomicU64::new(options.calls);
         Ok(Self {
             listeners: Listeners::new(&options),
@@ -65,6 +74,8 @@ impl Ground {
             artifacts: Arc::new(MemoryArtifacts::default()),
             oracle,
             sessions,
+            tenants,
+            post: PostBook::default(),
             tools,
             checkpoint_key,
             stormy: AtomicBool::new(true),
@@ -109,26 +120,42 @@ impl Ground {
         AppendId::make(&*self.ids, self.clock.now())
     }
 
-    /// Begins a session.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub async fn create(&self, key: SessionKey) -> Result<(), StoreError> {
-        let created = SessionCreated {
+    /// Every session that there is, children included.
+    pub async fn known(&self) -> Vec<SessionKey> {
+        let mut known = self.sessions.clone();
+        for child in self.post.children() {
+            if let Ok(Some(_)) = self.store.head(child).await {
+                known.push(child);
+            }
+        }
+        known
+    }
+
+    /// The event that begins a session; of a child with its parent and the root of their tree.
+    #[must_use]
+    pub fn created(&self, key: SessionKey, lineage: Option<(SessionId, SessionId)>) -> Draft {
+        self.draft(&SessionCreated {
             agent_id: None,
             agent_version: 0,
             environment_id: None,
-            parent_session_id: None,
-            root_session_id: key.session,
-            depth: 0,
+            parent_session_id: lineage.map(|(parent, _)| parent),
+            root_session_id: lineage.map_or(key.session, |(_, root)| root),
+            depth: u32::from(lineage.is_some()),
             name: None,
             tags: Vec::new(),
             config_hash: Digest::of(b""),
             has_setup: false,
             workspace: None,
             custom_tools: Vec::new(),
-        };
-        self.store.commit(Commit::client(key, self.append_id(), vec![self.draft(&created)])).await.map(|_| ())
+        })
+    }
+
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn create(&self, key: SessionKey) -> Result<(), StoreError> {
+        self.store.commit(Commit::client(key, self.append_id(), vec![self.created(key, None)])).await.map(|_| ())
     }
 
     /// A session that was just given back and is not due must have nothing left to do: nobody would come (S9, S11).

@@ -16,6 +16,7 @@ mod link;
 mod options;
 mod oracle;
 mod people;
+mod post;
 mod process;
 mod run;
 mod seeds;

@@ -22,6 +22,11 @@ pub struct Options {
     pub seed: u64,
     pub workers: usize,
     pub sessions: usize,
+    /// Tenants that share the store; the sessions are theirs in turn.
+    pub tenants: usize,
+    /// Of a hundred times that a person queues a call: how often the session makes a child or tells another something
+    /// beside it.
+    pub posts: u64,
     /// Calls that workers make and people queue, in all; the run heals when they are used up.
     pub calls: u64,
     /// The longest the troubled part lasts, on the virtual clock.
@@ -71,6 +76,8 @@ impl Options {
             proven_deaths: dice.chance(50),
             hints: dice.pick(&[Hints::Kept, Hints::Kept, Hints::Dropped, Hints::Doubled, Hints::Late]),
             only_the_queue: dice.chance(15),
+            tenants: dice.pick(&[1, 1, 2, 3]),
+            posts: some(&[15, 40]),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use portcullis_base::{EventId, IntentId, InvocationId, SessionId, WorkerId, limits};
+use portcullis_base::{EventId, IntentId, InvocationId, SessionId, TenantId, WorkerId, limits};
 use portcullis_event::Body;
 use portcullis_store::{Committed, Head, SessionKey, StoreError, Writer};
 
@@ -40,6 +40,7 @@ struct Span {
     number: u64,
     worker: WorkerId,
     session: SessionId,
+    tenant: Option<TenantId>,
     keys: Vec<String>,
     begun: Instant,
 }
@@ -57,6 +58,8 @@ struct Inner {
     /// Free sessions that are due, and since when.
     due: BTreeMap<SessionId, Instant>,
     longest_wait: Duration,
+    tenants: BTreeMap<SessionId, TenantId>,
+    principals: BTreeMap<WorkerId, String>,
 }
 
 /// The one who sees everything.
@@ -97,8 +100,21 @@ impl Oracle {
     }
 
     /// A process that may act from now on.
-    pub fn born(&self, worker: WorkerId, link: Arc<Link>) {
-        self.lock().links.insert(worker, link);
+    pub fn born(&self, worker: WorkerId, link: Arc<Link>, principal: String) {
+        let mut inner = self.lock();
+        inner.links.insert(worker, link);
+        inner.principals.insert(worker, principal);
+    }
+
+    /// On whose behalf a process acts.
+    #[must_use]
+    pub fn principal(&self, worker: WorkerId) -> Option<String> {
+        self.lock().principals.get(&worker).cloned()
+    }
+
+    /// Whose a session is, whether it is there yet or not.
+    pub fn belongs(&self, key: SessionKey) {
+        self.lock().tenants.insert(key.session, key.tenant);
     }
 
     /// A process that acts no more: whatever it was inside of, it is not any longer.
@@ -204,19 +220,21 @@ impl Oracle {
         let mut inner = self.lock();
         let worker = inner.starts.get(&invocation).map_or(WorkerId::from_u128(0), |(_, worker)| *worker);
         let (jumped, number) = (inner.jumped, inner.spans);
+        let tenant = inner.tenants.get(&session).copied();
         inner.spans += 1;
         let mut clashes = Vec::new();
         // A jump of the store's clock ends leases early that were given before it: then the successor cannot know what
         // still runs. A lease that was renewed since is whole again.
         let settled = |span: &&Span| jumped.is_none_or(|at| at + limits::LEASE_TTL < span.begun);
-        for span in inner.inside.iter().filter(settled) {
+        // What one tenant does is nowhere near what another does (S14).
+        for span in inner.inside.iter().filter(settled).filter(|span| span.tenant == tenant) {
             if span.keys.iter().any(|held| keys.iter().any(|key| conflict(held, key))) {
                 clashes.push(("L42", format!("{:?} of {} and {keys:?} of {session}", span.keys, span.session)));
             } else if span.session == session {
                 clashes.push(("L41", format!("two calls of {session} change things at once")));
             }
         }
-        inner.inside.push(Span { number, worker, session, keys, begun: Instant::now() });
+        inner.inside.push(Span { number, worker, session, tenant, keys, begun: Instant::now() });
         drop(inner);
         for (rule, what) in clashes {
             self.breach(rule, what);

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::{AskId, Digest};
-use portcullis_event::LOCAL_TENANT;
+use portcullis_base::{AskId, Digest, TenantId};
 use portcullis_event::facts::{AskReplied, Reply, ToolQueued};
 use portcullis_store::{AskFilter, AskRow, Commit, Idempotency, Log as _, SessionKey, StoreError};
 use portcullis_store_testkit::Wrapped;
@@ -28,7 +27,7 @@ pub struct People {
     dice: Dice,
     seen: BTreeSet<AskId>,
     /// Answers to be given, and when.
-    plans: Vec<(Instant, AskRow, Reply)>,
+    plans: Vec<(Instant, TenantId, AskRow, Reply)>,
 }
 
 impl People {
@@ -51,7 +50,7 @@ impl People {
     }
 
     async fn queue(&self) {
-        let sessions = &self.ground.sessions;
+        let sessions = self.ground.known().await;
         let key = sessions[self.dice.index(sessions.len())];
         let (name, input) = roll_call(&self.dice);
         let queued = ToolQueued { name: name.to_owned(), input, by: "person".to_owned() };
@@ -64,6 +63,11 @@ impl People {
         };
         let mut commit = Commit::client(key, self.ground.append_id(), vec![draft]);
         commit.idempotency = Some(idempotency);
+        if self.dice.chance(self.ground.options.posts) {
+            let near: Vec<SessionKey> = sessions.iter().copied().filter(|other| other.tenant == key.tenant).collect();
+            let to = self.dice.chance(50).then(|| near[self.dice.index(near.len())]);
+            commit.outbox.push(self.ground.post.entry(&self.ground, key, to, &commit.events[0]));
+        }
         let times = if self.dice.chance(10) { 2 } else { 1 };
         for _ in 0..times {
             let _ = self.send(&commit).await;
@@ -86,36 +90,38 @@ impl People {
 
     async fn answer(&mut self) {
         let filter = AskFilter { session: None, pending: true };
-        for row in self.store.asks(LOCAL_TENANT, filter).await.unwrap_or_default() {
-            if self.seen.insert(row.ask_id) {
-                self.decide(row);
+        for tenant in self.ground.tenants.clone() {
+            for row in self.store.asks(tenant, filter).await.unwrap_or_default() {
+                if self.seen.insert(row.ask_id) {
+                    self.decide(tenant, row);
+                }
             }
         }
         let now = Instant::now();
         let plans = std::mem::take(&mut self.plans);
-        for (at, row, reply) in plans {
+        for (at, tenant, row, reply) in plans {
             if at > now {
-                self.plans.push((at, row, reply));
+                self.plans.push((at, tenant, row, reply));
                 continue;
             }
-            let key = SessionKey { tenant: LOCAL_TENANT, session: row.session_id };
+            let key = SessionKey { tenant, session: row.session_id };
             let commit = Commit::client(key, self.ground.append_id(), vec![self.ground.draft(&replied(&row, reply))]);
             let _ = self.send(&commit).await;
         }
     }
 
     /// Allow, deny, both, too late, or not at all.
-    fn decide(&mut self, row: AskRow) {
+    fn decide(&mut self, tenant: TenantId, row: AskRow) {
         let soon = Instant::now() + Duration::from_millis(self.dice.between(0, 20_000));
         let reply = self.dice.pick(&[Reply::AllowOnce, Reply::AllowOnce, Reply::Deny, Reply::DenyWithFeedback]);
         match self.dice.below(10) {
             0 => {}
-            1 => self.plans.push((soon + self.ground.options.ask_expiry, row, reply)),
+            1 => self.plans.push((soon + self.ground.options.ask_expiry, tenant, row, reply)),
             2 => {
-                self.plans.push((soon, row.clone(), reply));
-                self.plans.push((soon, row, Reply::Deny));
+                self.plans.push((soon, tenant, row.clone(), reply));
+                self.plans.push((soon, tenant, row, Reply::Deny));
             }
-            _ => self.plans.push((soon, row, reply)),
+            _ => self.plans.push((soon, tenant, row, reply)),
         }
     }
 }

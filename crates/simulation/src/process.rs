@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use portcullis_base::{Actor, Clock, Entropy, IdGen, LocationId, WorkerId, limits};
+use portcullis_base::{Actor, Clock, Entropy, IdGen, LocationId, TenantId, WorkerId, limits};
 use portcullis_contract::{ToolName, ToolOrigin};
-use portcullis_event::LOCAL_TENANT;
 use portcullis_pipeline::{
     Approvals, Gate, GateParts, HeldSessions, Placement, RegistrationGuard, Registry, ScopeParts, ToolChoice,
 };
@@ -17,9 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::SimClock;
 use crate::connection::Connection;
+use crate::dice::Dice;
 use crate::ground::Ground;
 use crate::jobs::RULES;
 use crate::link::{Link, LinkState};
+
+/// On whose behalf processes act.
+const PRINCIPALS: [&str; 3] = ["user:ada", "user:bo", "key:ci"];
+
+fn principal_of(process: &str, seed: u64) -> String {
+    Dice::of(seed, &format!("principal of {process}")).pick(&PRINCIPALS).to_owned()
+}
 
 /// Where every call of a run works.
 const LOCATION: LocationId = LocationId::from_u128(7);
@@ -31,7 +38,7 @@ pub struct Process {
     pub link: Arc<Link>,
     pub clock: Arc<SimClock>,
     pub store: Arc<Wrapped<Connection>>,
-    pub gate: Gate,
+    gates: BTreeMap<TenantId, Gate>,
     pub owner: LeaseOwner,
     interrupt: Mutex<CancellationToken>,
     _registered: RegistrationGuard,
@@ -57,13 +64,28 @@ impl Process {
             .registrar(Placement::Location(LOCATION), ToolOrigin::Builtin)
             .register(tools)
             .map_err(|e| e.to_string())?;
-        let toolset = registry.fresh_toolset();
         let rules = parse_rules(RULES, "simulation.toml", Layer::User).map_err(|e| e.to_string())?;
         let policy = PolicyBuilder::new().rules(rules).build().map_err(|e| e.to_string())?;
+        let principal = principal_of(&name, ground.options.seed);
+        let scope = |tenant: TenantId| ScopeParts {
+            tenant,
+            principal: principal.clone(),
+            actor: Actor::user(&principal),
+            agent: "agent".to_owned(),
+            toolset: registry.fresh_toolset(),
+            tools: ToolChoice::default(),
+            location: LOCATION,
+            project: "project".to_owned(),
+            policy: policy.clone(),
+            approvals: Approvals::Wait,
+            ask_expiry: ground.options.ask_expiry,
+            redactor: Redactor::none(),
+            variables: BTreeMap::new(),
+        };
         let parts = GateParts {
             store: Arc::clone(&store) as Arc<dyn Store>,
             artifacts: Arc::clone(&ground.artifacts) as _,
-            registry,
+            registry: registry.clone(),
             sealer: Sealer::new(&SealingKey::from_bytes([9; 32])),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             ids,
@@ -71,24 +93,13 @@ impl Process {
             held_sessions: HeldSessions::default(),
             artifact_quota: limits::ARTIFACT_QUOTA,
         };
-        let scope = ScopeParts {
-            tenant: LOCAL_TENANT,
-            principal: "person".to_owned(),
-            actor: Actor::user("person"),
-            agent: "agent".to_owned(),
-            toolset,
-            tools: ToolChoice::default(),
-            location: LOCATION,
-            project: "project".to_owned(),
-            policy,
-            approvals: Approvals::Wait,
-            ask_expiry: ground.options.ask_expiry,
-            redactor: Redactor::none(),
-            variables: BTreeMap::new(),
-        };
-        let gate = Gate::new(parts, scope);
+        // One gate for all tenants, as in a real process.
+        let own = Gate::new(parts, scope(ground.tenants[0]));
+        let mut gates: BTreeMap<TenantId, Gate> =
+            ground.tenants[1..].iter().map(|tenant| (*tenant, own.beside(scope(*tenant)))).collect();
+        gates.insert(ground.tenants[0], own);
         let worker = WorkerId::make(&*ground.ids, clock.now());
-        ground.oracle.born(worker, Arc::clone(&link));
+        ground.oracle.born(worker, Arc::clone(&link), principal);
         let owner = LeaseOwner {
             worker,
             host: "simulation".to_owned(),
@@ -103,11 +114,18 @@ impl Process {
             link,
             clock,
             store,
-            gate,
+            gates,
             owner,
             interrupt: Mutex::default(),
             _registered: registered,
         }))
+    }
+
+    /// Where it runs calls of a tenant.
+    #[must_use]
+    pub fn gate(&self, tenant: TenantId) -> &Gate {
+        // Invariant: there is one for each tenant of the run, and no session is anybody else's.
+        &self.gates[&tenant]
     }
 
     /// Ends it between two of its steps: from here on it reaches nothing. What it had sent may still arrive.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_base::Digest;
-use portcullis_event::{LOCAL_TENANT, State};
-use portcullis_store::{AskFilter, Log as _};
+use portcullis_event::State;
+use portcullis_store::{AskFilter, Log as _, deliver_outbox};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +40,8 @@ pub struct Outcome {
     pub events: usize,
     pub effects: usize,
     pub intents: usize,
+    /// Sessions that the outbox made.
+    pub children: usize,
     /// The longest that a free session was due before a worker came (F12).
     pub longest_wait: Duration,
 }
@@ -145,7 +147,7 @@ async fn heal(
     let end = Instant::now() + HEAL_BOUND;
     let mut pause = Duration::from_secs(1);
     // First by the queue alone: what was queued or answered must have left a wake (S11).
-    while !wakes_are_done(ground).await {
+    while !wakes_are_done(ground, &healer).await {
         if Instant::now() > end {
             oracle.breach("liveness", format!("leases and wakes do not end: {}", unrest(ground).await));
             return Ok(());
@@ -159,8 +161,8 @@ async fn heal(
     check_no_lost_wakes(ground).await;
     // Then everyone is visited: calls of dead processes that no wake named, and asks that nobody answers.
     loop {
-        for key in &ground.sessions {
-            if let Err(halt) = visit(&healer, key.session).await {
+        for key in ground.known().await {
+            if let Err(halt) = visit(&healer, key).await {
                 oracle.breach("liveness", format!("attending to {} is halted: {halt}", key.session));
             }
         }
@@ -176,10 +178,13 @@ async fn heal(
     }
 }
 
-/// No session is due.
-async fn wakes_are_done(ground: &Ground) -> bool {
-    for key in &ground.sessions {
-        let head = ground.store.head(*key).await.ok().flatten();
+/// Everything is delivered, and no session is due.
+async fn wakes_are_done(ground: &Ground, healer: &Process) -> bool {
+    if let Err(error) = deliver_outbox(&*healer.store).await {
+        ground.oracle.breach("liveness", format!("the outbox is not delivered: {error}"));
+    }
+    for key in ground.known().await {
+        let head = ground.store.head(key).await.ok().flatten();
         if head.is_some_and(|head| head.next_due_at.is_some()) {
             return false;
         }
@@ -189,8 +194,8 @@ async fn wakes_are_done(ground: &Ground) -> bool {
 
 /// S11 and S12: no call is queued and no ask answered for nobody.
 async fn check_no_lost_wakes(ground: &Ground) {
-    for key in &ground.sessions {
-        let events = ground.store.read(*key, 0, usize::MAX).await.unwrap_or_default();
+    for key in ground.known().await {
+        let events = ground.store.read(key, 0, usize::MAX).await.unwrap_or_default();
         let state = State::fold(&events);
         // While blocked, a session is due only once its ask is answered (store §4): the ask is the way on.
         let blocked = state.asks.pending().next().is_some();
@@ -206,19 +211,21 @@ async fn check_no_lost_wakes(ground: &Ground) {
 /// What is not at rest, in words.
 async fn unrest(ground: &Ground) -> String {
     let mut found = Vec::new();
-    for key in &ground.sessions {
-        for row in ground.store.intents(*key, true).await.unwrap_or_default() {
+    for key in ground.known().await {
+        for row in ground.store.intents(key, true).await.unwrap_or_default() {
             found.push(format!("{} {:?}", row.intent_id, row.state));
         }
-        if let Ok(Some(head)) = ground.store.head(*key).await
+        if let Ok(Some(head)) = ground.store.head(key).await
             && (head.lease_owner.is_some() || head.next_due_at.is_some())
         {
             found.push(format!("{} held until {:?}, due {:?}", key.session, head.lease_until, head.next_due_at));
         }
     }
     let filter = AskFilter { session: None, pending: true };
-    let asks = ground.store.asks(LOCAL_TENANT, filter).await.unwrap_or_default();
-    found.extend(asks.iter().map(|ask| format!("{} pending", ask.ask_id)));
+    for tenant in &ground.tenants {
+        let asks = ground.store.asks(*tenant, filter).await.unwrap_or_default();
+        found.extend(asks.iter().map(|ask| format!("{} pending", ask.ask_id)));
+    }
     found.truncate(6);
     found.join(", ")
 }

@@ -37,6 +37,7 @@ pub struct Tally {
     pub events: usize,
     pub intents: usize,
     pub effects: usize,
+    pub children: usize,
     pub failures: Vec<Failure>,
     pub took: Duration,
 }
@@ -95,6 +96,7 @@ pub fn run_seeds(seeds: Range<u64>, threads: usize, enough: usize) -> Tally {
                             tally.events += outcome.events;
                             tally.intents += outcome.intents;
                             tally.effects += outcome.effects;
+                            tally.children += outcome.children;
                         }
                         Err(failure) => tally.failures.push(*failure),
                     }

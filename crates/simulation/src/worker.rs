@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use portcullis_base::{Clock as _, MessageId, limits};
-use portcullis_event::LOCAL_TENANT;
 use portcullis_pipeline::{Append, Halt, InContext, Opened, Proposal, Scheduling, Session};
-use portcullis_store::{Claim, Notices as _, Queue as _, StoreError};
+use portcullis_store::{Claim, Fairness, Lease, Notices as _, Queue as _, SessionKey, StoreError, deliver_outbox};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +24,10 @@ pub async fn work(process: Arc<Process>, stop: CancellationToken) {
     let mut changes = process.store.changes();
     while !stop.is_cancelled() {
         changes.mark_unchanged();
+        if dice.chance(20) {
+            // What it cannot deliver now stays in the outbox, for it or for another one.
+            let _ = deliver_outbox(&*process.store).await;
+        }
         let held = take_up(&process, &dice).await;
         if held.is_empty() {
             news(&mut changes, &dice).await;
@@ -52,23 +55,32 @@ async fn take_up(process: &Process, dice: &Dice) -> Vec<Session> {
     if process.ground.options.only_the_queue || dice.chance(60) {
         let limit = dice.between(1, 3) as usize;
         let asked = process.clock.monotonic();
-        let claimed = process.store.claim(LOCAL_TENANT, process.owner.clone(), limit, limits::LEASE_TTL).await;
         let mut held = Vec::new();
-        for claim in claimed.unwrap_or_default() {
-            if let Claim::Granted(lease) = claim
-                && let Ok(session) = process.gate.hold(lease, asked).await
-            {
+        for (key, lease) in claim(process, limit, dice).await.unwrap_or_default() {
+            if let Ok(session) = process.gate(key.tenant).hold(lease, asked).await {
                 held.push(session);
             }
         }
         return held;
     }
-    let sessions = &process.ground.sessions;
-    let session = sessions[dice.index(sessions.len())].session;
-    match process.gate.open(session, process.owner.clone()).await {
+    let sessions = process.ground.known().await;
+    let key = sessions[dice.index(sessions.len())];
+    match process.gate(key.tenant).open(key.session, process.owner.clone()).await {
         Ok(Opened::Ready(session)) => vec![session],
         Ok(Opened::Held(_)) | Err(_) => Vec::new(),
     }
+}
+
+/// What is due of one tenant, or of all.
+async fn claim(process: &Process, limit: usize, dice: &Dice) -> Result<Vec<(SessionKey, Lease)>, StoreError> {
+    let (owner, tenants) = (process.owner.clone(), &process.ground.tenants);
+    if tenants.len() > 1 && (process.ground.options.only_the_queue || dice.chance(50)) {
+        return process.store.claim_any(owner, limit, limits::LEASE_TTL, Fairness { per_tenant_max: 8 }).await;
+    }
+    let tenant = tenants[dice.index(tenants.len())];
+    let claims = process.store.claim(tenant, owner, limit, limits::LEASE_TTL).await?;
+    let granted = claims.into_iter().filter_map(Claim::granted);
+    Ok(granted.map(|lease| (SessionKey { tenant, session: lease.session }, lease)).collect())
 }
 
 /// One session from taking it up to giving it back.
@@ -156,9 +168,10 @@ pub async fn clear_the_queue(process: &Process) -> Result<usize, Halt> {
     loop {
         // One at a time: a lease is renewed only from when its session is held.
         let asked = process.clock.monotonic();
-        let mut claims = process.store.claim(LOCAL_TENANT, process.owner.clone(), 1, limits::LEASE_TTL).await?;
-        let Some(Claim::Granted(lease)) = claims.pop() else { return Ok(taken) };
-        let session = process.gate.hold(lease, asked).await?;
+        let fairness = Fairness { per_tenant_max: usize::MAX };
+        let mut claims = process.store.claim_any(process.owner.clone(), 1, limits::LEASE_TTL, fairness).await?;
+        let Some((key, lease)) = claims.pop() else { return Ok(taken) };
+        let session = process.gate(key.tenant).hold(lease, asked).await?;
         session.attend().await?;
         session.release().await?;
         taken += 1;
@@ -169,8 +182,8 @@ pub async fn clear_the_queue(process: &Process) -> Result<usize, Halt> {
 ///
 /// # Errors
 /// If the log refused a write.
-pub async fn visit(process: &Process, session: portcullis_base::SessionId) -> Result<bool, Halt> {
-    match process.gate.open(session, process.owner.clone()).await? {
+pub async fn visit(process: &Process, key: SessionKey) -> Result<bool, Halt> {
+    match process.gate(key.tenant).open(key.session, process.owner.clone()).await? {
         Opened::Held(_) => Ok(false),
         Opened::Ready(held) => {
             held.attend().await?;

@@ -30,6 +30,7 @@ fn f01_f15_f21_l19_l21_l42_l73_l75_no_seed_breaks_a_rule() {
     // A world in which nothing happens holds every rule.
     assert!(tally.intents as u64 > seeds * 10, "{} calls", tally.intents);
     assert!(tally.effects as u64 > seeds * 2, "{} effects", tally.effects);
+    assert!(tally.children as u64 > seeds, "{} children", tally.children);
     println!("{seeds} seeds in {:?}", tally.took);
     assert!(soak() || tally.took < BUDGET, "{seeds} seeds took {:?}, more than {BUDGET:?}", tally.took);
 }
@@ -54,7 +55,15 @@ fn f12_whatever_becomes_of_hints_only_the_wait_changes() {
     for seed in 0..8 {
         for hints in [Hints::Kept, Hints::Dropped, Hints::Doubled, Hints::Late] {
             // One session and workers that do nothing else: then a wait is a wait for the hint.
-            let options = Options { hints, sessions: 1, only_the_queue: true, workers: 2, ..Options::of(seed).calm() };
+            let options = Options {
+                hints,
+                sessions: 1,
+                tenants: 1,
+                posts: 0,
+                only_the_queue: true,
+                workers: 2,
+                ..Options::of(seed).calm()
+            };
             let outcome = run_options(options).unwrap_or_else(|failure| panic!("{failure}"));
             let poll = Duration::from_millis(POLL_MS * 6 / 5);
             assert!(outcome.longest_wait <= poll, "{hints:?}: {:?} until someone came", outcome.longest_wait);

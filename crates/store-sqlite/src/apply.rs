@@ -6,8 +6,7 @@ use std::collections::HashSet;
 use portcullis_base::{AskId, Digest, IntentId, Timestamp};
 use portcullis_event::{IntentState, RowChange};
 use portcullis_store::{
-    ArtifactRow, AskNow, Blob, Commit, Committed, Head, Plan, PlannedCommit, SessionKey, StoreError, Writer, conflicts,
-    lingers, lingers_until, plan,
+    ArtifactRow, AskNow, Blob, Commit, Committed, Plan, PlannedCommit, SessionKey, StoreError, Writer, plan,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
@@ -17,7 +16,7 @@ use crate::error::Fail;
 use crate::heads;
 use crate::mark::NewestEvent;
 use crate::op::{Trace, Tx};
-use crate::{facts, outbox, projections, records, removal, runs, tail, wakes};
+use crate::{facts, locks, outbox, projections, records, removal, runs, tail, wakes};
 
 /// Does a commit.
 pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
@@ -49,7 +48,7 @@ pub(crate) fn commit_by(
             now,
             ids: &*tx.env.ids,
             key: tx.env.key.as_ref(),
-            head: head.clone(),
+            head,
             ask: &|ask| {
                 ask_now(tx.conn, commit.key, ask).unwrap_or_else(|error| {
                     failed.replace(Some(error));
@@ -75,16 +74,22 @@ pub(crate) fn commit_by(
                 });
                 rows.into_iter().map(|row| row.wake).collect()
             },
+            // Nobody else writes while this transaction lasts: it is the lock of every location.
+            locks: &|location| {
+                locks::held(tx.conn, commit.key.tenant, location).unwrap_or_else(|error| {
+                    failed.replace(Some(error));
+                    Vec::new()
+                })
+            },
         },
     );
     if let Some(error) = failed.into_inner() {
         return Err(Fail::Sqlite(error));
     }
     let planned = planned?;
-    check_locks(tx.conn, commit, now)?;
     records::check(tx.conn, commit.key.tenant, &commit.records)?;
     first(tx.conn)?;
-    write(tx, commit, (head.as_ref(), planned), now)
+    write(tx, commit, planned, now)
 }
 
 /// A commit is recognised by its first event.
@@ -157,29 +162,6 @@ fn intent_state(conn: &Connection, key: SessionKey, intent: IntentId) -> rusqlit
         .optional()
 }
 
-fn check_locks(conn: &Connection, commit: &Commit, now: Timestamp) -> Result<(), Fail> {
-    for wanted in &commit.take {
-        let mut held = conn.prepare_cached(
-            "SELECT key, session, until FROM locks \
-             WHERE tenant = ?1 AND location = ?2 AND (session <> ?3 OR until IS NOT NULL) ORDER BY key",
-        )?;
-        let mut rows = held.query(params![
-            id(commit.key.tenant.as_u128()),
-            id(wanted.location.as_u128()),
-            id(commit.key.session.as_u128())
-        ])?;
-        while let Some(row) = rows.next()? {
-            let key: String = row.get(0)?;
-            let until = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_micros);
-            if conflicts(&key, &wanted.key) && until.is_none_or(|until| lingers(until, now)) {
-                let session = portcullis_base::SessionId::from_u128(id_at(row, 1)?);
-                return Err(StoreError::LockHeld { key, session, until }.into());
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Writes small contents; one that is there stays.
 pub(crate) fn insert_blobs(conn: &Connection, key: SessionKey, blobs: &[Blob]) -> rusqlite::Result<()> {
     for blob in blobs {
@@ -190,16 +172,15 @@ pub(crate) fn insert_blobs(conn: &Connection, key: SessionKey, blobs: &[Blob]) -
 }
 
 /// Writes what was planned; every check came before.
-pub(crate) fn write(
-    tx: &Tx<'_>,
-    commit: &Commit,
-    (before, planned): (Option<&Head>, PlannedCommit),
-    now: Timestamp,
-) -> Result<Committed, Fail> {
+pub(crate) fn write(tx: &Tx<'_>, commit: &Commit, planned: PlannedCommit, now: Timestamp) -> Result<Committed, Fail> {
     let (key, conn) = (commit.key, tx.conn);
     let tenant = id(key.tenant.as_u128());
     let session = id(key.session.as_u128());
-    heads::append(conn, key, before, &planned.head)?;
+    if planned.created {
+        heads::insert(conn, key, &planned.head.after)?;
+    } else {
+        heads::update(conn, key, &planned.head)?;
+    }
     let run = runs::insert(conn, key, &planned.events)?;
     if let (Some(run), Some(last)) = (run, planned.events.last()) {
         tx.appended.borrow_mut().push((key, NewestEvent { run, seq: last.seq, hash: last.hash }));
@@ -211,33 +192,7 @@ pub(crate) fn write(
     });
     facts::write(conn, key, session_row, &planned.facts)?;
     projections::write(conn, commit, planned.rows)?;
-    for lock in &commit.free {
-        conn.prepare_cached("DELETE FROM locks WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND session = ?4")?
-            .execute(params![tenant, id(lock.location.as_u128()), lock.key, session])?;
-    }
-    for lock in &commit.linger {
-        conn.prepare_cached(
-            "UPDATE locks SET until = ?5 WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND session = ?4",
-        )?
-        .execute(params![
-            tenant,
-            id(lock.location.as_u128()),
-            lock.key,
-            session,
-            lingers_until(now).as_micros()
-        ])?;
-    }
-    let fence = match &commit.writer {
-        Writer::Worker { fence, .. } => Some(*fence),
-        Writer::Client | Writer::Outbox { .. } => None,
-    };
-    for lock in &commit.take {
-        conn.prepare_cached(
-            "INSERT OR REPLACE INTO locks (tenant, location, key, session, fence) \
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![tenant, id(lock.location.as_u128()), lock.key, session, fence])?;
-    }
+    locks::write(conn, commit, now)?;
     insert_blobs(conn, key, &commit.blobs)?;
     for row in &commit.artifacts {
         insert_artifact(conn, key, row)?;
@@ -273,7 +228,7 @@ pub(crate) fn write(
         outbox::put(conn, entry)?;
     }
     Ok(Committed {
-        last_seq: planned.head.last_seq,
+        last_seq: planned.head.after.last_seq,
         events: planned.events,
         repeat: false,
         response: commit.idempotency.as_ref().map(|i| i.response.clone()),

@@ -1,20 +1,20 @@
 //! The computed row of facts of a session, its tags, and its calls of unknown outcome (S15).
 
 use portcullis_base::{AgentId, IntentId, InvocationId, SessionId, TenantId};
-use portcullis_event::facts::SessionUsage;
-use portcullis_event::{FactsChange, SessionFacts, SessionRow, UnknownOutcome};
+use portcullis_event::facts::{OutcomeStatus, SessionUsage};
+use portcullis_event::{FactsChange, OutcomeFacts, SessionFacts, SessionRow, UnknownOutcome};
 use portcullis_store::{SessionKey, UnknownCall, UnknownQuery};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
-use crate::codec::{digest_at, id, id_at, json, opt_id_at, opt_json_at, time_at, word_at};
+use crate::codec::{digest_at, id, id_at, json, opt_id_at, opt_json_at, opt_word_at, time_at, word, word_at};
 use crate::heads::status;
 use crate::query::bounded;
 
 /// Columns of [`facts_at`].
 pub(crate) const COLUMNS: &str = "f.agent, f.agent_version, f.setup, f.status, f.stop_reason, f.summary, f.active_at, \
                                   f.wakes, f.turns, f.tool_calls, f.input_tokens, f.output_tokens, f.cache_read, \
-                                  f.cache_written";
+                                  f.cache_written, f.outcome_title, f.outcome, f.outcome_trend";
 
 /// Reads the facts from [`COLUMNS`] that begin at `at`.
 pub(crate) fn facts_at(row: &Row<'_>, at: usize) -> rusqlite::Result<SessionFacts> {
@@ -25,6 +25,12 @@ pub(crate) fn facts_at(row: &Row<'_>, at: usize) -> rusqlite::Result<SessionFact
         status: word_at(row, at + 3)?,
         stop_reason: opt_json_at(row, at + 4)?,
         last_summary: row.get(at + 5)?,
+        outcome: match row.get(at + 14)? {
+            Some(title) => {
+                Some(OutcomeFacts { title, status: word_at(row, at + 15)?, trend: opt_word_at(row, at + 16)? })
+            }
+            None => None,
+        },
         last_activity_at: time_at(row, at + 6)?,
         usage: SessionUsage {
             wakes: row.get(at + 7)?,
@@ -50,6 +56,7 @@ pub(crate) fn write(
     let has_facts = match (row, &begun) {
         (Some(row), Some(facts)) => {
             insert(conn, key, row, facts)?;
+            write_outcome(conn, key, change)?;
             true
         }
         _ => update(conn, key, change)?,
@@ -65,7 +72,7 @@ fn count(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Writes the facts of a session that has none yet.
+/// Writes the facts of a session that has none yet, its outcome aside: migration 9 writes them, and then no session has one.
 pub(crate) fn insert(
     conn: &Connection,
     key: SessionKey,
@@ -139,6 +146,7 @@ fn update(conn: &Connection, key: SessionKey, change: &FactsChange) -> rusqlite:
             change.stop_reason.is_some(),
             change.stop_reason.as_ref().and_then(Option::as_ref).map(json).transpose()?,
         ])?;
+    write_outcome(conn, key, change)?;
     if let Some(now) = change.status.filter(|_| changed > 0) {
         conn.prepare_cached(
             "UPDATE session_facts SET status = ?3 WHERE tenant = ?1 AND session = ?2 AND status <> ?3",
@@ -146,6 +154,26 @@ fn update(conn: &Connection, key: SessionKey, change: &FactsChange) -> rusqlite:
         .execute(params![tenant, session, status(now)])?;
     }
     Ok(changed > 0)
+}
+
+/// Writes a new outcome and then a verdict, which says nothing where there is no outcome.
+fn write_outcome(conn: &Connection, key: SessionKey, change: &FactsChange) -> rusqlite::Result<()> {
+    let (tenant, session) = (id(key.tenant.as_u128()), id(key.session.as_u128()));
+    if let Some(title) = &change.outcome {
+        conn.prepare_cached(
+            "UPDATE session_facts SET outcome_title = ?3, outcome = ?4, outcome_trend = NULL \
+             WHERE tenant = ?1 AND session = ?2",
+        )?
+        .execute(params![tenant, session, title, word(&OutcomeStatus::Open)?])?;
+    }
+    if let Some((status, trend)) = change.verdict {
+        conn.prepare_cached(
+            "UPDATE session_facts SET outcome = ?3, outcome_trend = ?4 \
+             WHERE tenant = ?1 AND session = ?2 AND outcome_title IS NOT NULL",
+        )?
+        .execute(params![tenant, session, word(&status)?, word(&trend)?])?;
+    }
+    Ok(())
 }
 
 /// Writes calls whose outcome became unknown, then takes out those of which somebody said what became of them.

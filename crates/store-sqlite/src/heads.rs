@@ -1,10 +1,11 @@
 //! The head row: read inside the writer's transaction and by readers, with the same statement.
 
+use portcullis_base::Timestamp;
 use portcullis_event::SessionStatus;
 use portcullis_event::facts::Priority;
-use portcullis_store::{Head, NextWake, SessionKey};
-use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use portcullis_store::{Head, HeadColumns, HeadUpdate, NextWake, SessionKey};
+use rusqlite::types::{Type, Value};
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
 use crate::codec::{digest_at, id, json, opt_json_at, opt_time_at, time_at, word, word_at};
 
@@ -52,64 +53,72 @@ pub(crate) fn read(conn: &Connection, key: SessionKey) -> rusqlite::Result<Optio
     .optional()
 }
 
-/// Writes a head, new or changed. The caller holds the write lock since it read the old one.
-pub(crate) fn write(conn: &Connection, key: SessionKey, head: &Head) -> rusqlite::Result<()> {
-    let owner = head.lease_owner.as_ref().map(json).transpose()?;
-    conn.prepare_cached(
-        "INSERT INTO session_heads (tenant, session, last_seq, last_hash, fence, lease_owner, lease_until, \
-         work_due_at, wake_due_at, wake_priority, next_due_at, priority, status, blocked_n, failure_streak, \
-         checkpoint_seq, updated_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
-         ON CONFLICT (tenant, session) DO UPDATE SET last_seq = ?3, last_hash = ?4, fence = ?5, \
-         lease_owner = ?6, lease_until = ?7, work_due_at = ?8, wake_due_at = ?9, wake_priority = ?10, \
-         next_due_at = ?11, priority = ?12, status = ?13, blocked_n = ?14, failure_streak = ?15, \
-         checkpoint_seq = ?16, updated_at = ?17",
-    )?
-    .execute(params![
-        id(key.tenant.as_u128()),
-        id(key.session.as_u128()),
-        head.last_seq,
-        head.last_hash.as_bytes(),
-        head.fence,
-        owner,
-        head.lease_until.map(|at| at.as_micros()),
-        head.work_due_at.map(|at| at.as_micros()),
-        head.wake.map(|wake| wake.due_at.as_micros()),
-        head.wake.map(|wake| wake.priority.level()),
-        head.next_due_at.map(|at| at.as_micros()),
-        head.priority.level(),
-        status(head.status),
-        head.blocked_n,
-        head.failure_streak,
-        head.checkpoint_seq,
-        head.updated_at.as_micros(),
-    ])?;
-    Ok(())
+/// A column of the head row and its value.
+type Column = (&'static str, Value);
+
+/// Columns that are written together, with what a head has in them.
+fn columns(of: HeadColumns, head: &Head) -> rusqlite::Result<Vec<Column>> {
+    let time = |at: Option<Timestamp>| at.map(|at| at.as_micros()).into();
+    Ok(match of {
+        HeadColumns::Log => vec![
+            ("last_seq", count(head.last_seq)?),
+            ("last_hash", head.last_hash.as_bytes().to_vec().into()),
+            ("status", status(head.status).into()),
+            ("blocked_n", count(head.blocked_n)?),
+            ("failure_streak", head.failure_streak.into()),
+            ("checkpoint_seq", count(head.checkpoint_seq)?),
+            ("updated_at", head.updated_at.as_micros().into()),
+        ],
+        HeadColumns::Holder => {
+            let owner = head.lease_owner.as_ref().map(json).transpose()?;
+            vec![("fence", count(head.fence)?), ("lease_owner", owner.into())]
+        }
+        HeadColumns::Until => vec![("lease_until", time(head.lease_until))],
+        HeadColumns::Line => vec![
+            ("work_due_at", time(head.work_due_at)),
+            ("wake_due_at", time(head.wake.map(|wake| wake.due_at))),
+            ("wake_priority", head.wake.map(|wake| wake.priority.level()).into()),
+            ("next_due_at", time(head.next_due_at)),
+            ("priority", head.priority.level().into()),
+        ],
+    })
 }
 
-/// Writes the head after an append. Most appends change nothing that the indexes of the queue hold, and naming those
-/// columns would write their pages anew.
-pub(crate) fn append(conn: &Connection, key: SessionKey, before: Option<&Head>, head: &Head) -> rusqlite::Result<()> {
-    let in_line = |head: &Head| (head.work_due_at, head.wake, head.next_due_at, head.priority);
-    if before.is_none_or(|before| in_line(before) != in_line(head)) {
-        return write(conn, key, head);
+fn count(n: u64) -> rusqlite::Result<Value> {
+    i64::try_from(n).map(Value::Integer).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+fn named(
+    columns: impl IntoIterator<Item = HeadColumns>,
+    key: SessionKey,
+    head: &Head,
+) -> rusqlite::Result<Vec<Column>> {
+    let mut found = vec![
+        ("tenant", id(key.tenant.as_u128()).to_vec().into()),
+        ("session", id(key.session.as_u128()).to_vec().into()),
+    ];
+    for group in columns {
+        found.extend(self::columns(group, head)?);
     }
-    conn.prepare_cached(
-        "UPDATE session_heads SET last_seq = ?3, last_hash = ?4, status = ?5, blocked_n = ?6, failure_streak = ?7, \
-         checkpoint_seq = ?8, updated_at = ?9 WHERE tenant = ?1 AND session = ?2",
-    )?
-    .execute(params![
-        id(key.tenant.as_u128()),
-        id(key.session.as_u128()),
-        head.last_seq,
-        head.last_hash.as_bytes(),
-        status(head.status),
-        head.blocked_n,
-        head.failure_streak,
-        head.checkpoint_seq,
-        head.updated_at.as_micros(),
-    ])?;
-    Ok(())
+    Ok(found)
+}
+
+/// Writes the head of a log that begins here.
+pub(crate) fn insert(conn: &Connection, key: SessionKey, head: &Head) -> rusqlite::Result<()> {
+    let (names, values): (Vec<_>, Vec<_>) = named(HeadColumns::ALL, key, head)?.into_iter().unzip();
+    let places = vec!["?"; names.len()].join(", ");
+    let sql = format!("INSERT INTO session_heads ({}) VALUES ({places})", names.join(", "));
+    conn.prepare_cached(&sql)?.execute(params_from_iter(values)).map(|_| ())
+}
+
+/// Changes a head by column. Most appends change nothing that the indexes of the queue hold, and naming those columns
+/// would write their pages anew. The caller holds the write lock since it read the row, so the update holds for it.
+pub(crate) fn update(conn: &Connection, key: SessionKey, update: &HeadUpdate) -> rusqlite::Result<()> {
+    let (names, values): (Vec<_>, Vec<_>) = named(update.sets(), key, &update.after)?.into_iter().unzip();
+    let Some(set) = names.get(2..).filter(|set| !set.is_empty()) else { return Ok(()) };
+    let set: Vec<String> = set.iter().zip(3..).map(|(name, at)| format!("{name} = ?{at}")).collect();
+    let sql = format!("UPDATE session_heads SET {} WHERE tenant = ?1 AND session = ?2", set.join(", "));
+    conn.prepare_cached(&sql)?.execute(params_from_iter(values)).map(|_| ())
 }
 
 /// The stored word; spelt out because every commit writes it.

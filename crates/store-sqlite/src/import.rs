@@ -32,6 +32,7 @@ pub(crate) fn import(tx: &Tx<'_>, import: &Import) -> Result<(Imported, Option<E
         intent: &|_| None,
         wake: &|_| None,
         wakes: &Wakes::default,
+        locks: &|_| Vec::new(),
     };
     let planned = plan_import(import, plan, &|artifact| match query::artifact(tx.conn, key.tenant, artifact) {
         Ok(row) => row.is_some(),
@@ -48,7 +49,7 @@ pub(crate) fn import(tx: &Tx<'_>, import: &Import) -> Result<(Imported, Option<E
         return Ok((Imported { last_seq, repeat: true }, None));
     };
     apply::insert_blobs(tx.conn, key, &import.blobs)?;
-    let committed = apply::write(tx, &commit, (None, planned), now)?;
+    let committed = apply::write(tx, &commit, planned, now)?;
     Ok((Imported { last_seq, repeat: false }, committed.events.first().map(|event| event.id)))
 }
 

@@ -20,9 +20,9 @@ fn may_claim(tx: &Tx<'_>, head: &Head, now: Timestamp) -> bool {
     }
 }
 
-fn grant(tx: &Tx<'_>, key: SessionKey, mut head: Head, owner: &LeaseOwner, ttl: Duration) -> Result<Lease, Fail> {
-    let lease = head.grant(key.session, owner.clone(), (tx.env.clock.now(), ttl), &*tx.env.liveness);
-    heads::write(tx.conn, key, &head)?;
+fn grant(tx: &Tx<'_>, key: SessionKey, head: &Head, owner: &LeaseOwner, ttl: Duration) -> Result<Lease, Fail> {
+    let (lease, update) = head.granted(key.session, owner.clone(), (tx.env.clock.now(), ttl), &*tx.env.liveness);
+    heads::update(tx.conn, key, &update)?;
     Ok(lease)
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn claim_session(tx: &Tx<'_>, key: SessionKey, owner: &LeaseOwner, tt
     {
         return Ok(Claim::Held { owner, until });
     }
-    grant(tx, key, head, owner, ttl).map(Claim::Granted)
+    grant(tx, key, &head, owner, ttl).map(Claim::Granted)
 }
 
 /// Takes up to `limit` due sessions of a tenant; with them those that are due and damaged.
@@ -106,7 +106,7 @@ fn grant_all(
             }
         }
         if damaged.len() == before {
-            let granted = sound.into_iter().map(|(key, head)| Ok((key, grant(tx, key, head, owner, ttl)?)));
+            let granted = sound.into_iter().map(|(key, head)| Ok((key, grant(tx, key, &head, owner, ttl)?)));
             return Ok((granted.collect::<Result<_, Fail>>()?, damaged));
         }
     }
@@ -123,28 +123,24 @@ fn held(tx: &Tx<'_>, key: SessionKey, fence: u64) -> Result<Head, Fail> {
 
 /// Extends a lease that is still ours.
 pub(crate) fn renew(tx: &Tx<'_>, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, Fail> {
-    let mut head = held(tx, key, fence)?;
     let until = tx.env.clock.now().plus(ttl);
-    head.lease_until = Some(until);
-    heads::write(tx.conn, key, &head)?;
+    heads::update(tx.conn, key, &held(tx, key, fence)?.renewed(until))?;
     Ok(until)
 }
 
 /// Gives back a lease that is still ours.
 pub(crate) fn release(tx: &Tx<'_>, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), Fail> {
-    let mut head = held(tx, key, fence)?;
-    head.release(idle_at, tx.env.clock.now());
-    heads::write(tx.conn, key, &head)?;
-    tx.topics.borrow_mut().extend(given_back(key, &head));
+    let update = held(tx, key, fence)?.released(idle_at, tx.env.clock.now());
+    heads::update(tx.conn, key, &update)?;
+    tx.topics.borrow_mut().extend(given_back(key, &update));
     Ok(())
 }
 
 /// Gives back a lease that is still ours, with its work for later.
 pub(crate) fn defer(tx: &Tx<'_>, key: SessionKey, fence: u64, until: Timestamp) -> Result<(), Fail> {
-    let mut head = held(tx, key, fence)?;
-    head.defer(until);
-    heads::write(tx.conn, key, &head)?;
-    tx.topics.borrow_mut().extend(given_back(key, &head));
+    let update = held(tx, key, fence)?.deferred(until);
+    heads::update(tx.conn, key, &update)?;
+    tx.topics.borrow_mut().extend(given_back(key, &update));
     Ok(())
 }
 

@@ -25,6 +25,7 @@ mod idle;
 mod import;
 mod leases;
 mod lists;
+mod locks;
 mod mark;
 mod migrate;
 mod notices;

@@ -56,7 +56,7 @@ pub(crate) fn sessions(
 ) -> rusqlite::Result<Vec<SessionListing>> {
     let Some(stretch) = Stretch::of(asked.order, asked.created, after) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    places(conn, &id(tenant.as_u128()), session_strands(asked), stretch, |(_, session_id)| {
+    places(conn, &id(tenant.as_u128()), session_strands(asked)?, stretch, |(_, session_id)| {
         let key = SessionKey { tenant, session: SessionId::from_u128(session_id) };
         found.extend(session(conn, key)?.filter(|listing| asked.active.holds(listing.facts.last_activity_at)));
         Ok(found.len() < limit)
@@ -64,7 +64,7 @@ pub(crate) fn sessions(
     Ok(found)
 }
 
-pub(crate) fn session_strands(asked: &SessionQuery) -> Vec<Strand> {
+pub(crate) fn session_strands(asked: &SessionQuery) -> rusqlite::Result<Vec<Strand>> {
     let by = |index, column, value| Strand {
         table: "session_facts",
         index,
@@ -76,13 +76,16 @@ pub(crate) fn session_strands(asked: &SessionQuery) -> Vec<Strand> {
     strands.extend(asked.root.map(|root| by("facts_root", "root", blob(root.as_u128()))));
     strands.extend(asked.agent.map(|agent| by("facts_agent", "agent", blob(agent.as_u128()))));
     strands.extend(asked.status.map(|status| by("facts_status", "status", Value::Text(heads::status(status)))));
+    if let Some(outcome) = asked.outcome {
+        strands.push(by("facts_outcome", "outcome", Value::Text(word(&outcome)?)));
+    }
     strands.extend(asked.workspace.clone().map(|place| by("facts_workspace", "workspace", Value::Text(place))));
     // The table of tags is its own index.
     strands.extend(asked.tag.clone().map(|tag| Strand { table: "session_tags", ..by("", "tag", Value::Text(tag)) }));
     if strands.is_empty() {
         strands.push(Strand { condition: None, ..by("facts_created", "", Value::Null) });
     }
-    strands
+    Ok(strands)
 }
 
 /// Asks that a question is about, behind a place.

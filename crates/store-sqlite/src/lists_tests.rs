@@ -1,6 +1,7 @@
 //! No list walks over a table: SQLite says of every statement how it finds its rows.
 
 use portcullis_base::{AgentId, InvocationId, SessionId, TenantId};
+use portcullis_event::facts::OutcomeStatus;
 use portcullis_event::{AskState, SessionStatus};
 use portcullis_store::{AskQuery, ListOrder, RecordQuery, SessionQuery, UnknownQuery};
 use portcullis_store_testkit::World;
@@ -18,6 +19,7 @@ fn every_list() -> Vec<String> {
         parent: session,
         root: session,
         tag: Some("tag".to_owned()),
+        outcome: Some(OutcomeStatus::Pass),
         workspace: Some("/work".to_owned()),
         ..SessionQuery::default()
     };
@@ -27,12 +29,12 @@ fn every_list() -> Vec<String> {
         principal: Some("user:ada".to_owned()),
         ..AskQuery::default()
     };
-    let mut strands = session_strands(&sessions);
-    assert_eq!(strands.len(), 6, "each condition has an index");
-    strands.extend(session_strands(&SessionQuery::default()));
+    let mut strands = session_strands(&sessions).expect("words");
+    assert_eq!(strands.len(), 7, "each condition has an index");
+    strands.extend(session_strands(&SessionQuery::default()).expect("words"));
     strands.extend(ask_strands(&asks).expect("words"));
     strands.extend(ask_strands(&AskQuery::default()).expect("words"));
-    assert_eq!(strands.len(), 11);
+    assert_eq!(strands.len(), 12);
     let orders = [ListOrder::NewestFirst, ListOrder::OldestFirst];
     let mut all: Vec<String> = strands.iter().flat_map(|strand| orders.map(|order| strand.sql(order))).collect();
     all.extend([session_sql(), tool_use_sql(), format!("{} WHERE tenant = ?1 AND ask_id = ?2", query::ASK)]);

@@ -23,6 +23,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0008_packed_with_words.sql"),
     LISTS,
     include_str!("../migrations/0010_outbox_claims.sql"),
+    include_str!("../migrations/0011_outcomes.sql"),
 ];
 
 const LISTS: &str = include_str!("../migrations/0009_lists.sql");

@@ -29,9 +29,8 @@ pub(crate) fn sweep(tx: &Tx<'_>) -> Result<SweepResult, Fail> {
         .collect::<rusqlite::Result<_>>()?;
     let mut swept = SweepResult::default();
     for key in overdue {
-        if let Some(mut head) = heads::read(tx.conn, key)?.filter(portcullis_store::Head::awaits_sweep) {
-            head.has_work(now);
-            heads::write(tx.conn, key, &head)?;
+        if let Some(update) = heads::read(tx.conn, key)?.and_then(|head| head.swept(now)) {
+            heads::update(tx.conn, key, &update)?;
             swept.expired += 1;
             tx.topics.borrow_mut().push(Topic::Due);
         }

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use portcullis_base::{
     AppendId, AskId, Clock as _, Code, Digest, EventId, IntentId, InvocationId, ManualClock, MenuId, MessageId,
-    ObservationId, Phase, QueuedWakeId, Recovery, SeededIds, SessionId, SideEffects, TenantId, Timestamp, TurnId,
-    WakeId, WorkerId,
+    ObservationId, OutcomeId, Phase, QueuedWakeId, Recovery, SeededIds, SessionId, SideEffects, TenantId, Timestamp,
+    TurnId, WakeId, WorkerId,
 };
 use portcullis_event::facts::{
     Activation, ActivationKind, AskReplied, AtRoot, Carried, Disposition, Exit, InputValidated, IntentProposed,
     InvocationCompleted, InvocationStarted, LookedUp, LoopOutcome, ModelRequestEnd, ModelRequestStart, ModelUsage,
-    PermissionAsked, PermissionDecided, Plan, Priority, Reply, Scheduled, SessionCreated, SpanCompleted, SpanResult,
-    SpanStarted, Stage, ToolQueued, ToolUse, TouchedResource, Verdict, WakeCancelled, WakeConsumed, WakeQueued,
+    OutcomeAuthor, OutcomeDefined, OutcomeEvaluated, OutcomeStatus, OutcomeTrend, PermissionAsked, PermissionDecided,
+    Plan, Priority, Reply, Scheduled, SessionCreated, SpanCompleted, SpanResult, SpanStarted, Stage, ToolQueued,
+    ToolUse, TouchedResource, Verdict, WakeCancelled, WakeConsumed, WakeQueued,
 };
 use portcullis_event::{
     Actor, CheckpointKey, ContentFormat, ContentPart, Draft, EventBody, LOCAL_TENANT, Observed, Stamp,
@@ -469,6 +470,32 @@ impl World {
             enforced_by_runtime: false,
         };
         vec![self.draft(&begun), self.draft(&ended)]
+    }
+
+    /// `user.define_outcome` by a person.
+    #[must_use]
+    pub fn outcome(&self, title: &str) -> Draft {
+        self.draft(&OutcomeDefined {
+            outcome_id: OutcomeId::make(&*self.ids, self.now()),
+            title: title.to_owned(),
+            detail: None,
+            success_criteria: vec!["the tests pass".to_owned()],
+            max_iterations: None,
+            defined_by: OutcomeAuthor::User,
+        })
+    }
+
+    /// `span.outcome_evaluation_end` with this verdict.
+    #[must_use]
+    pub fn verdict(&self, result: OutcomeStatus, trend: OutcomeTrend) -> Draft {
+        self.draft(&OutcomeEvaluated {
+            outcome_id: OutcomeId::make(&*self.ids, self.now()),
+            iteration: 0,
+            result,
+            trend,
+            explanation: "by its criteria".to_owned(),
+            outcome_fingerprint: Digest::of(b"outcome"),
+        })
     }
 
     /// A request of the model and its answer, which used this many tokens.

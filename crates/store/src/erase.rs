@@ -43,16 +43,11 @@ pub fn plan_erase(commit: &Commit, plan: Plan<'_>) -> Result<PlannedCommit, Stor
     }
     let (ids, now) = (plan.ids, plan.now);
     let mut planned = plan_any(commit, plan)?;
-    planned.head.blocked_n = 0;
-    planned.head.work_due_at = None;
-    planned.head.wake = None;
-    planned.head.reckon();
-    planned.head.lease_owner = None;
-    planned.head.lease_until = None;
+    planned.head = planned.head.erased();
     let told = LedgerSessionDeleted {
         session_id: session,
-        seq: planned.head.last_seq,
-        hash: planned.head.last_hash,
+        seq: planned.head.after.last_seq,
+        hash: planned.head.after.last_hash,
         by: fact.by,
     };
     planned.outbox.push(to_ledger(commit.key, format!("deleted:{session}"), &told, ids, now));

@@ -6,7 +6,8 @@ use portcullis_base::{Digest, SessionId, Timestamp};
 use portcullis_event::facts::Priority;
 use portcullis_event::{SessionStatus, first_prev_hash};
 
-use crate::{Lease, LeaseOwner, Liveness, LivenessOracle, PreviousLease};
+use crate::HeadColumns::{Holder, Line, Log, Until};
+use crate::{HeadUpdate, Lease, LeaseOwner, Liveness, LivenessOracle, PreviousLease};
 
 /// The pending wake of a session that is due first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,56 +84,70 @@ impl Head {
         };
     }
 
-    /// Whether a sweep that finds an expired ask of this session has anything to tell: not if it is due already.
+    fn updated(&self, rests_on: &'static [crate::HeadColumns], change: impl FnOnce(&mut Self)) -> HeadUpdate {
+        let mut after = self.clone();
+        change(&mut after);
+        HeadUpdate::new(self.clone(), after, rests_on)
+    }
+
+    /// A sweep found an expired ask of this session: there is work. `None` if that was told before, or nobody needs it.
     #[must_use]
-    pub fn awaits_sweep(&self) -> bool {
-        self.work_due_at.is_none() && self.status != SessionStatus::Terminated
+    pub fn swept(&self, now: Timestamp) -> Option<HeadUpdate> {
+        let asleep = self.work_due_at.is_none() && self.status != SessionStatus::Terminated;
+        asleep.then(|| self.updated(&[Log, Line], |head| head.has_work(now)))
     }
 
     /// Gives the session to a new holder; `oracle` tells what became of one that did not give it back. It is due from now on, until the holder gives it back: a holder that dies
     /// leaves work behind, whatever it was called for (S11).
-    pub fn grant(
-        &mut self,
+    pub fn granted(
+        &self,
         session: SessionId,
         owner: LeaseOwner,
         (now, ttl): (Timestamp, Duration),
         oracle: &dyn LivenessOracle,
-    ) -> Lease {
+    ) -> (Lease, HeadUpdate) {
         let until = now.plus(ttl);
         let before = match self.lease_owner.as_ref().map(|gone| oracle.liveness(gone)) {
             None => PreviousLease::GivenBack,
             Some(Liveness::Dead) => PreviousLease::Dead,
             Some(Liveness::Alive | Liveness::Unknown) => PreviousLease::RanOut,
         };
-        self.fence += 1;
-        self.lease_owner = Some(owner.clone());
-        self.lease_until = Some(until);
-        self.has_work(now);
-        Lease { session, fence: self.fence, owner, until, last_seq: self.last_seq, before }
+        let fence = self.fence + 1;
+        let update = self.updated(&[Log, Holder, Until, Line], |head| {
+            (head.fence, head.lease_owner, head.lease_until) = (fence, Some(owner.clone()), Some(until));
+            head.has_work(now);
+        });
+        (Lease { session, fence, owner, until, last_seq: self.last_seq, before }, update)
+    }
+
+    /// Its holder has it for longer. An append says nothing of that, and the other way round.
+    #[must_use]
+    pub fn renewed(&self, until: Timestamp) -> HeadUpdate {
+        self.updated(&[Holder, Until], |head| head.lease_until = Some(until))
     }
 
     /// Takes the session back from a holder that could do nothing with it: it is due again at `until`, and its wakes with it.
-    pub fn defer(&mut self, until: Timestamp) {
-        self.lease_owner = None;
-        self.lease_until = None;
-        self.work_due_at = Some(until);
-        self.reckon();
-        self.next_due_at = self.next_due_at.map(|due| due.max(until));
+    #[must_use]
+    pub fn deferred(&self, until: Timestamp) -> HeadUpdate {
+        self.updated(&[Log, Holder, Until, Line], |head| {
+            (head.lease_owner, head.lease_until) = (None, None);
+            head.work_due_at = Some(until);
+            head.reckon();
+            head.next_due_at = head.next_due_at.map(|due| due.max(until));
+        })
     }
 
     /// Takes the session back from its holder. If that had nothing left to do and saw the whole log, only wakes make it
     /// due again; else it is due at once, so that what a client appended behind its back is never forgotten (S11).
-    pub fn release(&mut self, idle_at: Option<u64>, now: Timestamp) {
-        self.lease_owner = None;
-        self.lease_until = None;
-        if idle_at.is_some_and(|seen| seen >= self.last_seq) {
-            self.work_due_at = None;
-            self.reckon();
-        } else {
+    #[must_use]
+    pub fn released(&self, idle_at: Option<u64>, now: Timestamp) -> HeadUpdate {
+        let is_idle = idle_at.is_some_and(|seen| seen >= self.last_seq);
+        self.updated(&[Log, Holder, Until, Line], |head| {
+            (head.lease_owner, head.lease_until) = (None, None);
             // It was served just now: what is left waits from here on, behind those who waited longer
             // (agent-runtime 5.2, fairness).
-            self.work_due_at = Some(now);
-            self.reckon();
-        }
+            head.work_due_at = (!is_idle).then_some(now);
+            head.reckon();
+        })
     }
 }

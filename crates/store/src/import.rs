@@ -11,7 +11,8 @@ use portcullis_event::{
 
 use crate::plan::{Plan, PlannedCommit, ledger_checkpoint, ledger_created};
 use crate::{
-    ArtifactRow, Blob, Checkpoint, Commit, Head, NextWake, SessionKey, StoreError, Tombstone, artifacts_named,
+    ArtifactRow, Blob, Checkpoint, Commit, Head, HeadColumns, HeadUpdate, NextWake, SessionKey, StoreError, Tombstone,
+    artifacts_named,
 };
 
 /// The highest fence that is taken in. A fence is counted up by one a lease: nobody ever came this far, and every
@@ -81,7 +82,8 @@ pub fn plan_import(
         return Err(refused(format!("artifact {} belongs to another session here", row.artifact.id)));
     }
 
-    let mut head = head_of(import, &changes, Head::new(key.session, plan.now));
+    let before = Head::new(key.session, plan.now);
+    let mut head = head_of(import, &changes, before.clone());
     let mut outbox = vec![ledger_created(key, first.hash, plan.ids, plan.now)];
     let checkpoint = plan.key.map(|mac_key| {
         let mac = mac_key.mac(key.session, last.seq, last.hash);
@@ -97,7 +99,7 @@ pub fn plan_import(
         events: import.events.clone(),
         rows: changes,
         facts: facts_change(&import.events),
-        head,
+        head: HeadUpdate::new(before, head, &HeadColumns::ALL),
         created: true,
         checkpoint,
         outbox,

@@ -8,7 +8,7 @@ use portcullis_base::TenantId;
 use portcullis_event::RowChange;
 use tokio::sync::watch;
 
-use crate::{Head, PlannedCommit, SessionKey};
+use crate::{HeadUpdate, PlannedCommit, SessionKey};
 
 /// What a listener wants to hear of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,9 +91,9 @@ impl Changes {
 
 /// What it is about that a session was given back.
 #[must_use]
-pub fn given_back(key: SessionKey, head: &Head) -> Vec<Topic> {
+pub fn given_back(key: SessionKey, update: &HeadUpdate) -> Vec<Topic> {
     let mut topics = vec![Topic::Session(key)];
-    topics.extend(head.next_due_at.map(|_| Topic::Due));
+    topics.extend(update.after.next_due_at.map(|_| Topic::Due));
     topics
 }
 
@@ -106,7 +106,7 @@ impl PlannedCommit {
         };
         let mut topics = vec![Topic::Session(key)];
         topics.extend(self.rows.iter().any(is_ask).then_some(Topic::Asks(key.tenant)));
-        topics.extend(self.head.next_due_at.map(|_| Topic::Due));
+        topics.extend(self.head.after.next_due_at.map(|_| Topic::Due));
         topics.extend((!self.outbox.is_empty()).then_some(Topic::Outbox));
         topics
     }

@@ -1,11 +1,12 @@
 //! What a commit does, decided once for every backend: seqs, chain, rows, head, checkpoint, outbox.
 //!
-//! A backend reads the head and the asks a commit touches, calls [`plan`] inside its transaction,
+//! A backend reads the head and what a commit looks up ([`crate::reads`]), calls [`plan`] inside its transaction,
 //! and applies the result. No backend decides anything itself, so they cannot differ.
 
 use portcullis_base::limits::{APPEND_EVENTS, APPEND_MOST, CHECKPOINT_EVERY, PENDING_WAKES};
 use portcullis_base::{
-    AppendId, AskId, Digest, EventId, IdGen, IntentId, OutboxId, QueuedWakeId, SessionId, TenantId, Timestamp,
+    AppendId, AskId, Digest, EventId, IdGen, IntentId, LocationId, OutboxId, QueuedWakeId, SessionId, TenantId,
+    Timestamp,
 };
 use portcullis_event::facts::{LedgerCheckpoint, LedgerSessionCreated, WakeState};
 use portcullis_event::fold::Wakes;
@@ -14,8 +15,12 @@ use portcullis_event::{
     SessionStatus, chain_hash, facts_change, head_change, ledger_of, operator_log_of, rows,
 };
 
+use crate::HeadColumns::{Holder, Line, Log};
 use crate::erase::erasure;
-use crate::{Checkpoint, Commit, Head, NextWake, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer};
+use crate::locks::check_locks;
+use crate::{
+    Checkpoint, Commit, Head, HeadUpdate, HeldLock, NextWake, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer,
+};
 
 /// The type of the event that a session begins with.
 const CREATION: &str = "session.created";
@@ -34,6 +39,9 @@ pub struct Plan<'a> {
     pub wake: &'a dyn Fn(QueuedWakeId) -> Option<WakeState>,
     /// The pending wakes of this session.
     pub wakes: &'a dyn Fn() -> Wakes,
+    /// All keys that are held in a location of this tenant, by name. It locks the row of the location first, where there
+    /// can be several writers at once; a plan asks for locations in the order of their ids.
+    pub locks: &'a dyn Fn(LocationId) -> Vec<HeldLock>,
 }
 
 /// An ask as it stands before a commit.
@@ -50,7 +58,8 @@ pub struct PlannedCommit {
     pub events: Vec<Event>,
     pub rows: Vec<RowChange>,
     pub facts: FactsChange,
-    pub head: Head,
+    /// Of a log that begins here, the row is written whole.
+    pub head: HeadUpdate,
     pub created: bool,
     pub checkpoint: Option<Checkpoint>,
     pub outbox: Vec<OutboxEntry>,
@@ -86,6 +95,7 @@ pub(crate) fn plan_any(commit: &Commit, plan: Plan<'_>) -> Result<PlannedCommit,
         None if may_create(commit) => Head::new(commit.key.session, plan.now),
         None => return Err(StoreError::NoSession(commit.key.session)),
     };
+    let before = head.clone();
     let (worker_id, fence) = match &commit.writer {
         Writer::Worker { worker, fence } => {
             if *fence != head.fence {
@@ -110,6 +120,7 @@ pub(crate) fn plan_any(commit: &Commit, plan: Plan<'_>) -> Result<PlannedCommit,
     check_answers(commit.key.session, &changes, plan.now, plan.ask)?;
     check_intents(&changes, plan.intent)?;
     let wakes = wakes_after(&changes, plan.wake, plan.wakes)?;
+    check_locks(commit, plan.now, plan.locks)?;
 
     let change = head_change(&events, |ask| (plan.ask)(ask).is_some_and(|ask| ask.state == AskState::Pending));
     head.blocked_n = head.blocked_n.saturating_add_signed(change.blocked);
@@ -146,6 +157,8 @@ pub(crate) fn plan_any(commit: &Commit, plan: Plan<'_>) -> Result<PlannedCommit,
         }
     }
     let facts = facts_change(&events);
+    // Whether there is work is decided by the line as it stands, also where that stays as it is.
+    let head = HeadUpdate::new(before, head, if fence.is_some() { &[Log, Holder, Line] } else { &[Log, Line] });
     Ok(PlannedCommit { events, rows: changes, facts, head, created, checkpoint, outbox })
 }
 

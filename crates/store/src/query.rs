@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use portcullis_base::{AgentId, AskId, Digest, EventId, InvocationId, SessionId, TenantId, Timestamp, fingerprint};
+use portcullis_event::facts::OutcomeStatus;
 use portcullis_event::{AskState, SessionStatus};
 use serde::Serialize;
 
@@ -52,6 +53,8 @@ pub struct SessionQuery {
     /// Every session of a tree, its root included.
     pub root: Option<SessionId>,
     pub tag: Option<String>,
+    /// How it stands to its outcome; a session without one is not listed then.
+    pub outcome: Option<OutcomeStatus>,
     pub workspace: Option<String>,
     pub created: TimeBounds,
     /// When its newest event was. No index has it: it is looked at in what the other conditions leave.
@@ -76,7 +79,7 @@ pub struct AskQuery {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RecordQuery {
     pub kind: String,
-    /// Name and value, all of which must hold.
+    /// Name and value, all of which must hold; each field is named once.
     pub fields: Vec<(String, String)>,
 }
 
@@ -184,6 +187,7 @@ impl SessionQuery {
             && self.parent.is_none_or(|parent| row.parent_session_id == Some(parent))
             && self.root.is_none_or(|root| row.root_session_id == root)
             && self.tag.as_ref().is_none_or(|tag| row.tags.contains(tag))
+            && self.outcome.is_none_or(|wanted| facts.outcome.as_ref().is_some_and(|found| found.status == wanted))
             && (self.workspace.is_none() || row.workspace == self.workspace)
             && self.created.holds(row.created_at)
             && self.active.holds(facts.last_activity_at)

@@ -24,7 +24,8 @@ pub struct Reads {
     pub wakes: BTreeSet<QueuedWakeId>,
     /// All wakes of the session that are pending.
     pub pending_wakes: bool,
-    /// Places whose held keys must be compared with those that the commit takes.
+    /// Places whose held keys must be compared with those that the commit takes. Where there can be several writers at
+    /// once, the row of each is locked first, in this order.
     pub locations: BTreeSet<LocationId>,
     /// Kind and id of records whose version counts.
     pub records: BTreeSet<(String, String)>,

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use portcullis::{AskAnswer, Reply};
 use portcullis_config::ApprovalMode;
-use portcullis_event::AskState;
 use portcullis_event::facts::BY_FLAG;
+use portcullis_event::{AskState, LOCAL_TENANT};
 use portcullis_pipeline::folded;
-use portcullis_store::{Log as _, Notices as _};
+use portcullis_store::{Log as _, Notices as _, Topic};
 
 use super::screen::Screen;
 use super::typed::TypedInput;
@@ -100,7 +100,7 @@ impl<'a> AskPrompt<'a> {
 
     /// Waits for an answer, a whole line, or whatever else ends the wait.
     pub async fn wait(&mut self, typed: &mut TypedInput, interrupts: &mut Interrupts) -> anyhow::Result<PromptEnd> {
-        let mut changes = self.world.store.changes();
+        let mut changes = self.world.store.changes_of(Topic::Asks(LOCAL_TENANT));
         loop {
             if self.sheet.chooser.is_hidden() && !self.because {
                 self.screen.line(&styled(BOLD, &self.sheet.chooser.line()));

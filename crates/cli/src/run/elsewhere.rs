@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use portcullis::harness::{LiveEvent, Watcher as _};
+use portcullis::harness::LiveEvent;
 use portcullis::{Runtime, SessionId};
 use portcullis_base::{Clock as _, SystemClock};
 use portcullis_event::AskState;
@@ -42,7 +42,7 @@ impl OtherAnswers<'_> {
                 match self.runtime.observation(self.session, ask.intent_id, ask.asked_seq).await? {
                     Some(observed) => {
                         let input = ask.facts.get("input").map(Value::to_string).unwrap_or_default();
-                        self.screen.see(LiveEvent::CallEnded { input: &input, observed: &observed });
+                        self.screen.show(LiveEvent::CallEnded { input: &input, observed: &observed });
                     }
                     None => open.push(ask),
                 }

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use portcullis::harness::{LiveEvent, Watcher};
+use portcullis::harness::{Live, LiveEvent, Watcher};
 use portcullis_base::{SessionId, WakeId};
 use portcullis_pipeline::{Gate, Progress};
 use serde_json::Value;
@@ -472,7 +472,14 @@ impl Screen {
 }
 
 impl Watcher for Screen {
-    fn see(&self, live: LiveEvent<'_>) {
+    /// A terminal shows one session.
+    fn see(&self, live: Live<'_>) {
+        self.show(live.event);
+    }
+}
+
+impl Screen {
+    pub fn show(&self, live: LiveEvent<'_>) {
         match live {
             LiveEvent::WakeBegan { wake_id } => {
                 let mut paper = self.paper();

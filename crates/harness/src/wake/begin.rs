@@ -143,6 +143,7 @@ impl<'a> Wake<'a> {
             facts: Append::new(),
             turn: None,
             tools: None,
+            request: None,
             turns: session.with_state(|state| match &state.progress.open {
                 Some(open) => open.turns,
                 None => state.progress.turns_before(&activation(&found)),
@@ -176,7 +177,7 @@ impl<'a> Wake<'a> {
             learned: None,
             settled_wakes: found.due.iter().map(|wake| wake.queued_wake_id).collect(),
         };
-        harness.watcher.see(LiveEvent::WakeBegan { wake_id });
+        wake.tell(LiveEvent::WakeBegan { wake_id });
         wake.first_facts(&found, &unshown);
         if found.interrupted {
             wake.supersede().await?;
@@ -318,7 +319,7 @@ impl<'a> Wake<'a> {
         }
         for disposition in settled {
             if let Some(Disposition::Settled(observation)) = disposition {
-                self.harness.watcher.see(LiveEvent::CallEnded { input: "", observed: observation.session_view() });
+                self.tell(LiveEvent::CallEnded { input: "", observed: observation.session_view() });
             }
         }
         self.reload().await

@@ -28,12 +28,11 @@ impl Wake<'_> {
             Some(turn) => Arc::clone(turn),
             None => self.session.begin_loop_turn(&mut self.facts, &self.context.pages),
         };
-        let watcher = Arc::clone(&self.harness.watcher);
         // What is shown of a call is what the log holds of it (L69); it runs with what the model wrote.
         let shown: Vec<String> = open.iter().map(|call| self.session.gate().masked(&call.arguments)).collect();
         let proposer = self.session.agent();
         let proposals = open.iter().zip(&shown).map(|(call, input)| {
-            watcher.see(LiveEvent::CallBegan { call_id: &call.id, tool: &call.name, input });
+            self.tell(LiveEvent::CallBegan { call_id: &call.id, tool: &call.name, input });
             Proposal {
                 actor: proposer.clone(),
                 message_id,
@@ -81,7 +80,7 @@ impl Wake<'_> {
             match disposition {
                 Disposition::Settled(observation) => {
                     let observed = observation.session_view();
-                    watcher.see(LiveEvent::CallEnded { input, observed });
+                    self.tell(LiveEvent::CallEnded { input, observed });
                     self.counts_loops(call, observed);
                     let media = media_of(&self.session.gate().shelf(), self.session.key().session, observed).await;
                     let seq = self.session.with_state(|state| state.seq) + 1;
@@ -97,7 +96,7 @@ impl Wake<'_> {
             }
         }
         if let Some(waits) = waits {
-            watcher.see(waits);
+            self.tell(waits);
             return self.pause().await.map(Some);
         }
         Ok(None)
@@ -108,16 +107,16 @@ impl Wake<'_> {
         match &attended.disposition {
             Disposition::Settled(observation) => {
                 let observed = observation.session_view();
-                self.harness.watcher.see(LiveEvent::CallEnded { input: "", observed });
+                self.tell(LiveEvent::CallEnded { input: "", observed });
                 if observed.code.known() == Some(Code::UserDenied) {
                     tracing::debug!(intent = %attended.intent_id, "a person said no");
                 }
             }
-            Disposition::Parked(ask) => self.harness.watcher.see(LiveEvent::Waiting { ask: *ask }),
+            Disposition::Parked(ask) => self.tell(LiveEvent::Waiting { ask: *ask }),
             Disposition::Elsewhere(event_id) => {
                 let of = |state: &State| state.intents.get(attended.intent_id).map(|intent| intent.tool.clone());
                 let tool = self.session.with_state(of).unwrap_or_default();
-                self.harness.watcher.see(LiveEvent::HandedOver { event_id: *event_id, tool: &tool });
+                self.tell(LiveEvent::HandedOver { event_id: *event_id, tool: &tool });
             }
         }
     }

@@ -109,7 +109,7 @@ impl Wake<'_> {
         self.context.facts.lie_in(workspace.as_deref());
         let checked = self.check(&visible, &directive.claims);
         self.session.note(&mut self.facts, None, &checked);
-        self.harness.watcher.see(LiveEvent::Checked(&checked));
+        self.tell(LiveEvent::Checked(&checked));
         self.learn(&directive);
         if let Some(newest) = &mut self.context.newest {
             newest.checked = true;
@@ -164,7 +164,7 @@ impl Wake<'_> {
         if is_tool {
             let text =
                 format!("the answer asks a client for `{name}`, which is a tool: it is called, or not run at all");
-            self.harness.watcher.see(LiveEvent::Warning(&text));
+            self.tell(LiveEvent::Warning(&text));
         }
         self.harness.settings.directive && !is_tool
     }

@@ -25,16 +25,22 @@ use portcullis_event::facts::{FinalChecked, StopReason};
 use portcullis_event::fold::Shell;
 use portcullis_model::{Model, ModelError, ToolSpec};
 use portcullis_pipeline::{Append, Halt, Offer, Session, Turn};
+use portcullis_store::Topic;
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::Settings;
 use crate::context::{Context, FoldedConversation, PromptSource, Recent, system_prompt};
-use crate::live_event::Watcher;
+use crate::live_event::{Live, LiveEvent, Watcher};
 
-/// How soon something new is heard while a background task goes on.
-const LISTEN: Duration = Duration::from_millis(200);
+/// How long hints are gathered before the log is looked at while a background task goes on: the task gives some itself.
+const HINTS_GATHER: Duration = Duration::from_millis(20);
+/// How soon something is heard of which no hint came (store §7).
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How soon at the earliest it is looked at again because of a time: one that has come may wait for an answer.
+const SOON: Duration = Duration::from_millis(200);
 
 /// Who runs wakes: a model, settings, and someone who may watch.
 pub struct Harness {
@@ -163,6 +169,8 @@ pub(crate) struct Wake<'a> {
     pub(crate) tools: Option<(Arc<Offer>, Arc<[ToolSpec]>)>,
     /// Model requests made in this wake.
     pub(crate) turns: u32,
+    /// The beginning of the newest of them.
+    pub(crate) request: Option<EventId>,
     /// Model requests made for the same message, this wake included.
     pub(crate) requests: u32,
     /// Calls in a row that were refused.
@@ -256,7 +264,11 @@ impl Harness {
     /// Waits for what the calls of a wake left at work, as long as nothing comes. `true`: something did, and the next wake
     /// takes it up beside them. An interrupt ends them (agent-runtime 3.3), and so does `cancel`.
     pub async fn goes_on(&self, session: &Session, cancel: &CancellationToken) -> bool {
+        let mut changes = session.gate().store().changes_of(Topic::Session(session.key()));
+        // What came before it listened.
+        changes.mark_changed();
         loop {
+            let due = session.with_state(|state| state.wakes.next()).map(|(due_at, _)| due_at.since(self.clock.now()));
             tokio::select! {
                 biased;
                 () = session.tasks_ended() => return false,
@@ -266,7 +278,8 @@ impl Harness {
                 }
                 // Not ours any more: they end by themselves, and nothing more is written.
                 () = session.lost().cancelled() => return false,
-                () = tokio::time::sleep(LISTEN) => {}
+                () = hints(&mut changes) => {}
+                () = tokio::time::sleep(due.unwrap_or(LOOK_AGAIN).clamp(SOON, LOOK_AGAIN)) => {}
             }
             if session.catch_up().await.is_err() {
                 continue;
@@ -303,7 +316,26 @@ impl Harness {
     }
 }
 
+/// Waits for a hint, and for those that come with it.
+async fn hints(changes: &mut watch::Receiver<u64>) {
+    if changes.changed().await.is_err() {
+        // The store is closing; the next read says so.
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(HINTS_GATHER).await;
+    changes.mark_unchanged();
+}
+
 impl Wake<'_> {
+    /// Lets the watcher see something.
+    pub(crate) fn tell(&self, event: LiveEvent<'_>) {
+        self.harness.watcher.see(self.live(event));
+    }
+
+    fn live<'e>(&self, event: LiveEvent<'e>) -> Live<'e> {
+        Live { session_id: self.session.key().session, event_id: self.request, event }
+    }
+
     async fn run(&mut self) -> Result<WakeEnd, Halt> {
         if self.only_stop {
             return match self.run_calls().await? {

@@ -46,7 +46,7 @@ impl Wake<'_> {
             return Ok(true);
         }
         if !fresh.is_empty() {
-            self.harness.watcher.see(LiveEvent::Heard { words: fresh.len() });
+            self.tell(LiveEvent::Heard { words: fresh.len() });
             self.consume(&fresh);
         }
         Ok(false)
@@ -76,9 +76,10 @@ impl Wake<'_> {
         let (start, message_id) = self.request_start(&turn, &system).await?;
         self.flush().await?;
         self.turns += 1;
+        self.request = Some(start);
         self.requests += 1;
         self.asked_here = true;
-        self.harness.watcher.see(LiveEvent::Asking { turn: self.turns });
+        self.tell(LiveEvent::Asking { turn: self.turns });
         self.turn = Some(Arc::clone(&turn));
         let span = spans::request(self.session, self.harness.model.name(), message_id);
         let answer = self.hear(&system, tools, last).instrument(span.clone()).await;
@@ -94,7 +95,7 @@ impl Wake<'_> {
                     // model.
                     Err(Halt::PersistFailed(error @ (StoreError::TooLarge { .. } | StoreError::OverLimit(_)))) => {
                         self.facts = Append::new();
-                        self.harness.watcher.see(LiveEvent::BrokeOff);
+                        self.tell(LiveEvent::BrokeOff);
                         self.request_failed(turn.turn_id, start, message_id, "not_kept");
                         let text = format!("the model's answer could not be kept: {error}");
                         Ok(RequestOutcome::Failed(ModelError::new(Failure::InvalidResponse, text)))
@@ -189,7 +190,7 @@ impl Wake<'_> {
             conversation: &self.context.conversation,
             max_output_tokens: settings.max_output_tokens,
         };
-        let voice = Voice::new(Arc::clone(&self.harness.watcher), self.session.gate());
+        let voice = Voice::new(Arc::clone(&self.harness.watcher), self.session, self.request);
         let spoke = Arc::new(tokio::sync::Notify::new());
         let heard = {
             let (spoke, voice) = (Arc::clone(&spoke), &voice);
@@ -213,7 +214,7 @@ impl Wake<'_> {
         };
         voice.rest();
         if matches!(heard, ResponseOutcome::Failed(_)) && voice.has_told() {
-            self.harness.watcher.see(LiveEvent::BrokeOff);
+            self.tell(LiveEvent::BrokeOff);
         }
         heard
     }
@@ -231,7 +232,7 @@ impl Wake<'_> {
         answer: Answer,
     ) -> Result<(), Halt> {
         // A server's own words may be in them: ids, names, reasons (L69).
-        let warn = |text: &str| self.harness.watcher.see(LiveEvent::Warning(&self.session.gate().masked(text)));
+        let warn = |text: &str| self.tell(LiveEvent::Warning(&self.session.gate().masked(text)));
         answer.warnings.iter().for_each(|warning| warn(warning));
         let KeptAnswer { parts, calls, masked_calls } = self.kept(answer.parts);
         let carried = match parts.is_empty() {
@@ -239,9 +240,9 @@ impl Wake<'_> {
             false => Some(self.session.carry(&mut self.facts, turn.turn_id, json!(parts)).await?),
         };
         // Not before it can be kept: an answer that is too much fails its request.
-        self.harness.watcher.see(LiveEvent::MessageEnd);
+        self.tell(LiveEvent::MessageEnd);
         if let Some(cut) = cut_short(&answer.stop) {
-            self.harness.watcher.see(LiveEvent::Warning(&self.session.gate().masked(&cut)));
+            self.tell(LiveEvent::Warning(&self.session.gate().masked(&cut)));
         }
         let end = ModelRequestEnd {
             model_request_start_id: start,
@@ -314,7 +315,7 @@ impl Wake<'_> {
                 AnswerPart::Opaque(part) => {
                     // It is kept to the byte or not at all (L69): a mask would make it one that its provider refuses.
                     if gate.masked(&part.raw) != part.raw {
-                        self.harness.watcher.see(LiveEvent::Warning(SECRET_THOUGHT));
+                        self.tell(LiveEvent::Warning(SECRET_THOUGHT));
                         continue;
                     }
                     AnswerPart::Opaque(part)

@@ -75,7 +75,7 @@ impl Wake<'_> {
                  bytes from here on; the log has them whole{}",
                 if self.assumed().is_some() { WINDOW_UNKNOWN } else { "" }
             );
-            self.harness.watcher.see(LiveEvent::Warning(&text));
+            self.tell(LiveEvent::Warning(&text));
         }
         Ok(true)
     }
@@ -96,7 +96,7 @@ impl Wake<'_> {
         let after = self.context.conversation.messages().len();
         let messages = before.saturating_sub(after);
         if messages > 0 || cut_to.is_none() {
-            self.harness.watcher.see(LiveEvent::Compacted { messages, assumed: self.assumed() });
+            self.tell(LiveEvent::Compacted { messages, assumed: self.assumed() });
         }
         Ok(())
     }

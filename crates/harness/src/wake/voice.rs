@@ -6,10 +6,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use portcullis_base::{EventId, SessionId};
 use portcullis_model::Delta;
-use portcullis_pipeline::Gate;
+use portcullis_pipeline::{Gate, Session};
 
-use crate::live_event::{LiveEvent, Watcher};
+use crate::live_event::{Live, LiveEvent, Watcher};
 
 /// Bytes without an end of a word that are held back: longer than any key.
 const LONGEST_WORD: usize = 1_024;
@@ -24,6 +25,9 @@ enum Kind {
 pub(super) struct Voice {
     watcher: Arc<dyn Watcher>,
     gate: Gate,
+    session_id: SessionId,
+    /// The request that is answered.
+    request: Option<EventId>,
     /// The word that is coming.
     held: Mutex<(Kind, String)>,
     /// Some of this answer was told.
@@ -31,8 +35,10 @@ pub(super) struct Voice {
 }
 
 impl Voice {
-    pub(super) fn new(watcher: Arc<dyn Watcher>, gate: Gate) -> Self {
-        Self { watcher, gate, held: Mutex::new((Kind::Text, String::new())), told: AtomicBool::new(false) }
+    pub(super) fn new(watcher: Arc<dyn Watcher>, session: &Session, request: Option<EventId>) -> Self {
+        let (gate, session_id) = (session.gate(), session.key().session);
+        let held = Mutex::new((Kind::Text, String::new()));
+        Self { watcher, gate, session_id, request, held, told: AtomicBool::new(false) }
     }
 
     pub(super) fn hear(&self, delta: Delta<'_>) {
@@ -79,9 +85,10 @@ impl Voice {
         }
         self.told.store(true, Ordering::Relaxed);
         let masked = self.gate.masked(words);
-        match kind {
-            Kind::Text => self.watcher.see(LiveEvent::Text(&masked)),
-            Kind::Thinking => self.watcher.see(LiveEvent::Thinking(&masked)),
-        }
+        let event = match kind {
+            Kind::Text => LiveEvent::Text(&masked),
+            Kind::Thinking => LiveEvent::Thinking(&masked),
+        };
+        self.watcher.see(Live { session_id: self.session_id, event_id: self.request, event });
     }
 }

@@ -12,7 +12,7 @@ use portcullis_contract::{AccessRequest, GateStop, seam};
 use portcullis_event::facts::Closing;
 use portcullis_event::{AskState, IntentState, fold};
 use portcullis_policy::Decision;
-use portcullis_store::StoreError;
+use portcullis_store::{StoreError, Topic};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::asks::ask::PermissionQuestion;
@@ -181,7 +181,7 @@ async fn decide(
 /// Waits until an ask is not pending any more, and closes it where nobody may answer it any longer.
 async fn held(session: &SessionShared, invocation: &Invocation, ask_id: AskId) -> Result<fold::Ask, Halt> {
     let intent = &invocation.authorized.validated.visible.intent;
-    let mut changes = session.gate.store.changes();
+    let mut changes = session.gate.store.changes_of(Topic::Session(session.key));
     loop {
         changes.mark_unchanged();
         let looked = session.catch_up().await;

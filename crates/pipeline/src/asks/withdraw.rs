@@ -6,6 +6,7 @@ use std::time::Duration;
 use portcullis_base::AskId;
 use portcullis_event::facts::Closing;
 use portcullis_event::{AskState, fold};
+use portcullis_store::Topic;
 use tokio_util::sync::CancellationToken;
 
 use crate::gate::Disposition;
@@ -94,11 +95,19 @@ impl Session {
 
     /// Resolves when somebody has interrupted the session after `seq`, and no wake has taken that up; never else.
     pub async fn interrupted_after(&self, seq: u64) {
+        // Most work is done sooner, and does not listen at all.
+        tokio::time::sleep(HINTS_GATHER).await;
+        let mut changes = self.shared.gate.store.changes_of(Topic::Session(self.shared.key));
         loop {
-            tokio::time::sleep(INTERRUPT_POLL).await;
+            changes.mark_unchanged();
             if self.catch_up().await.is_ok() && self.shared.state().inbox.interrupted_after(seq) {
                 return;
             }
+            // Hints may be lost; a store that is closing gives none.
+            if let Ok(Err(_)) = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            tokio::time::sleep(HINTS_GATHER).await;
         }
     }
 }
@@ -110,5 +119,7 @@ impl SessionShared {
     }
 }
 
-/// How soon an interrupt from another process is heard.
-const INTERRUPT_POLL: Duration = Duration::from_millis(200);
+/// How long hints are gathered before the log is looked at: what the session itself writes gives one each time.
+const HINTS_GATHER: Duration = Duration::from_millis(20);
+/// How soon an interrupt is heard of which no hint came (store §7).
+const LOOK_AGAIN: Duration = Duration::from_secs(1);

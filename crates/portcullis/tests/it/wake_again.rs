@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use portcullis::harness::{LiveEvent, Settings, WakeStop, Woken};
+use portcullis::harness::{Live, LiveEvent, Settings, WakeStop, Woken};
 use portcullis::model::{Failure, ModelError, Stop, Usage};
 use portcullis::{AgentParts, CancellationToken};
 use portcullis_base::Timestamp;
@@ -106,8 +106,8 @@ async fn warnings(world: &World) -> Vec<String> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let watcher = {
         let seen = Arc::clone(&seen);
-        move |live: LiveEvent<'_>| {
-            if let LiveEvent::Warning(text) = live {
+        move |live: Live<'_>| {
+            if let LiveEvent::Warning(text) = live.event {
                 seen.lock().expect("whole").push(text.to_owned());
             }
         }
@@ -301,4 +301,31 @@ async fn an_answer_of_very_many_calls_runs_them_all() {
     world.say("go").await;
     assert_eq!(executed(world.wake().await).text, "That was much.");
     assert_eq!((world.count("tool.intent").await, world.count("tool.observation").await), (400, 400));
+}
+
+/// One watcher can serve many sessions, and an HTTP stream can be made of what it sees.
+#[tokio::test]
+async fn what_is_seen_of_a_wake_names_its_session_and_its_request() {
+    let calls = vec![said("Let me see. "), call("c1", "read", r#"{"file_path":"a.txt"}"#)];
+    let world = world(Brain::new([calls, vec![said("Nothing there.")]])).await;
+    world.say("look").await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let watcher = {
+        let seen = Arc::clone(&seen);
+        move |live: Live<'_>| {
+            let is_text =
+                matches!(live.event, LiveEvent::Text(_) | LiveEvent::CallBegan { .. } | LiveEvent::CallEnded { .. });
+            seen.lock().expect("whole").push((live.session_id, live.event_id, is_text));
+        }
+    };
+    let parts = AgentParts { watcher: Arc::new(watcher), ..parts(Arc::clone(&world.brain) as _, Settings::default()) };
+    executed(world.runtime.agent(parts).wake(world.session, &CancellationToken::new()).await.expect("a wake"));
+    let requests: Vec<_> =
+        world.events().await.into_iter().filter(|event| matches!(event.body(), Body::ModelRequestStart(_))).collect();
+    let requests: Vec<_> = requests.iter().map(|event| event.id).collect();
+    let seen = seen.lock().expect("whole");
+    assert!(seen.iter().all(|(session, ..)| *session == world.session));
+    let mut of_answers: Vec<_> = seen.iter().filter(|(_, _, is_text)| *is_text).map(|(_, event, _)| *event).collect();
+    of_answers.dedup();
+    assert_eq!(of_answers, requests.into_iter().map(Some).collect::<Vec<_>>(), "each request in its turn");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use portcullis::harness::{Limit, LiveEvent, Settings, WakeStop, Watcher, Woken};
+use portcullis::harness::{Limit, Live, Settings, WakeStop, Watcher, Woken};
 use portcullis::{AgentParts, CancellationToken};
 use portcullis_event::facts::StopReason;
 
@@ -24,8 +24,8 @@ fn bound(turns: u32) -> Settings {
 struct Seen(Mutex<Vec<String>>);
 
 impl Watcher for Seen {
-    fn see(&self, live: LiveEvent<'_>) {
-        let word = format!("{live:?}");
+    fn see(&self, live: Live<'_>) {
+        let word = format!("{:?}", live.event);
         let word = word.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned();
         self.0.lock().expect("whole").push(word);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use portcullis::harness::{LiveEvent, Settings, WakeStop, Watcher};
+use portcullis::harness::{Live, Settings, WakeStop, Watcher};
 use portcullis::model::{Failure, Stop};
 use portcullis::{AgentParts, CancellationToken};
 use portcullis_event::facts::StopReason;
@@ -15,8 +15,8 @@ use crate::world::{WRITE, World, executed, parts, world};
 struct Seen(Mutex<String>);
 
 impl Watcher for Seen {
-    fn see(&self, live: LiveEvent<'_>) {
-        self.0.lock().expect("whole").push_str(&format!("{live:?}\n"));
+    fn see(&self, live: Live<'_>) {
+        self.0.lock().expect("whole").push_str(&format!("{:?}\n", live.event));
     }
 }
 

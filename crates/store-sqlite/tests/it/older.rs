@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use portcullis_base::{AgentId, SessionId};
-use portcullis_event::facts::{CallRecovered, Reply, SpanResult};
+use portcullis_event::facts::{CallRecovered, OutcomeStatus, Reply, SpanResult};
 use portcullis_store::{
-    AskQuery, Log as _, RecordQuery, RecordWrite, Records as _, SessionQuery, UnknownQuery, verify_tenant,
+    AskQuery, Log as _, RecordQuery, RecordWrite, Records as _, SessionKey, SessionQuery, UnknownQuery, verify_tenant,
 };
 use portcullis_store_sqlite::SqliteStore;
 use portcullis_store_testkit::World;
@@ -94,6 +94,31 @@ async fn f19_the_lists_of_an_older_store_are_computed_from_its_logs() {
     assert!(audit.holds(), "{:?}", audit.faults);
     let key = world.session(&store).await.expect("and it goes on");
     assert!(store.session(key).await.expect("a look").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f19_a_store_from_before_outcomes_takes_them_up() {
+    let world = World::new(1);
+    let (store, path, _folder) = common::scratch(&world, Some(world.key.clone()));
+    let session = filled(&store, &world).await;
+    let before = lists(&store, &world).await;
+    drop(store);
+    let raw = Connection::open(&path).expect("the file");
+    raw.execute_batch(
+        "DROP INDEX facts_outcome; ALTER TABLE session_facts DROP COLUMN outcome;
+         ALTER TABLE session_facts DROP COLUMN outcome_title; ALTER TABLE session_facts DROP COLUMN outcome_trend;
+         DELETE FROM schema_meta WHERE version >= 11;",
+    )
+    .expect("as it was");
+    drop(raw);
+
+    let store = common::open(&path, &world, Some(world.key.clone()));
+    assert_eq!(lists(&store, &world).await, before);
+    let key = SessionKey { tenant: world.tenant, session };
+    store.commit(world.client(key, world.outcome("a goal"))).await.expect("an outcome");
+    let open = SessionQuery { outcome: Some(OutcomeStatus::Open), ..SessionQuery::default() };
+    let page = store.find_sessions(world.tenant, &open, 99, None).await.expect("a page");
+    assert_eq!(page.items.iter().map(|one| one.session_id).collect::<Vec<_>>(), [session]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use portcullis_base::WorkerId;
-use portcullis_store::{Claim, Liveness, PreviousLease, StoreError};
+use portcullis_event::facts::Priority;
+use portcullis_store::{Claim, Head, Liveness, PreviousLease, StoreError};
 
 use super::{Make, TTL, assert_sound, head, setup, whole};
 
@@ -128,6 +129,47 @@ pub async fn renew_and_release_know_their_fence(make: Make) {
     assert!(head.next_due_at.is_some(), "more work was announced");
     assert_eq!(store.renew(key, second.fence, TTL).await, Err(lost(2, 2)), "given back is given back");
     assert_eq!(store.release(key, second.fence, None).await, Err(lost(2, 2)), "and only once");
+}
+
+/// Each operation changes its own columns of the head row and leaves the others.
+pub async fn a_head_is_changed_by_column(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let head = async || head(store, key).await;
+    let tick = || world.clock.advance(Duration::from_secs(1));
+
+    let free = head().await;
+    tick();
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    let held = head().await;
+    let (owner, until) = (Some(lease.owner.clone()), Some(lease.until));
+    let (due, priority) = (Some(world.now()), Priority::High);
+    let line = Head { work_due_at: due, next_due_at: due, priority, ..free.clone() };
+    assert_eq!(held, Head { fence: 1, lease_owner: owner, lease_until: until, ..line }, "a claim");
+
+    tick();
+    let until = store.renew(key, lease.fence, TTL).await.expect("a renewal");
+    let renewed = Head { lease_until: Some(until), ..held.clone() };
+    assert_eq!(head().await, renewed, "a renewal");
+
+    tick();
+    let parked = world.parked();
+    let committed = store.commit(world.work(key, &lease, parked.events)).await.expect("a park");
+    let last_hash = committed.events.last().expect("events").hash;
+    let log = Head { last_seq: 4, last_hash, blocked_n: 1, updated_at: world.now(), ..renewed };
+    assert_eq!(head().await, log, "an append");
+
+    tick();
+    store.release(key, lease.fence, Some(4)).await.expect("a release");
+    let idle = Head { lease_owner: None, lease_until: None, work_due_at: None, next_due_at: None, ..log };
+    let idle = Head { priority: Priority::Normal, ..idle };
+    assert_eq!(head().await, idle, "a release");
+
+    world.clock.advance(Duration::from_secs(3_600));
+    assert_eq!(store.sweep().await.expect("a sweep").expired, 1);
+    let due = Some(world.now());
+    assert_eq!(head().await, Head { work_due_at: due, next_due_at: due, priority, ..idle }, "a sweep");
 }
 
 pub async fn s12_work_put_off_is_due_later_or_when_somebody_speaks(make: Make) {

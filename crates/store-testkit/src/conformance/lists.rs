@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use portcullis_base::{AgentId, AskId, EventId, InvocationId, SessionId, TenantId};
 use portcullis_event::facts::{
-    CallRecovered, InvocationResolved, Reply, Resolution, StatusIdle, StatusRunning, StopReason,
+    CallRecovered, InvocationResolved, OutcomeStatus, OutcomeTrend, Reply, Resolution, StatusIdle, StatusRunning,
+    StopReason,
 };
 use portcullis_event::{AskState, SessionFacts, SessionStatus};
 use portcullis_store::{
@@ -46,7 +47,10 @@ async fn sessions(world: &World, store: &dyn Store, count: u32) -> Vec<SessionKe
             _ => StopReason::EndTurn,
         };
         let idle = StatusIdle { previous_status: "running".to_owned(), stop_reason, summary: None };
-        let events = if n % 4 == 1 { vec![running] } else { vec![running, world.draft(&idle)] };
+        let mut events = if n % 4 == 1 { vec![running] } else { vec![running, world.draft(&idle)] };
+        // Some have an outcome, some of these a verdict; a verdict alone says nothing.
+        events.extend((n % 3 == 0).then(|| world.outcome("all is done")));
+        events.extend((n % 2 == 0).then(|| world.verdict(OutcomeStatus::Pass, OutcomeTrend::Improving)));
         store.commit(world.work(key, &lease, events)).await.expect("a status");
         store.release(key, lease.fence, Some(u64::MAX)).await.expect("released");
         keys.push(key);
@@ -114,6 +118,10 @@ pub async fn sessions_are_listed_by_every_condition(make: Make) {
         SessionQuery { parent, ..all() },
         SessionQuery { root: parent, ..all() },
         SessionQuery { tag: tag.clone(), ..all() },
+        SessionQuery { outcome: Some(OutcomeStatus::Open), ..all() },
+        SessionQuery { outcome: Some(OutcomeStatus::Pass), ..all() },
+        SessionQuery { outcome: Some(OutcomeStatus::Fail), ..all() },
+        SessionQuery { outcome: Some(OutcomeStatus::Pass), root: parent, tag: tag.clone(), ..all() },
         SessionQuery { workspace: workspace.clone(), ..all() },
         SessionQuery { created: middle, ..all() },
         SessionQuery { active: middle, ..all() },
@@ -123,6 +131,13 @@ pub async fn sessions_are_listed_by_every_condition(make: Make) {
         SessionQuery { root: parent, status: idle, workspace, ..all() },
         SessionQuery { parent, agent, status: running, tag, active: middle, ..all() },
     ];
+    let count =
+        |status| every.iter().filter(|one| one.facts.outcome.as_ref().is_some_and(|of| of.status == status)).count();
+    assert_eq!(
+        (count(OutcomeStatus::Open), count(OutcomeStatus::Pass)),
+        (7, 7),
+        "every third has one, half are judged"
+    );
     let mut longest = 0;
     for query in asked {
         for order in [ListOrder::NewestFirst, ListOrder::OldestFirst] {
@@ -226,12 +241,10 @@ pub async fn asks_are_listed_by_every_condition(make: Make) {
     assert_eq!(all_asks(store, world.tenant, &copy).await, [every[4].clone()], "the copy at the root finds it");
 }
 
-/// A call that a dead holder left: it is settled as unknown until a person says what became of it.
-pub async fn unknown_outcomes_are_listed_until_they_are_resolved(make: Make) {
-    let (world, backend) = setup(make);
-    let store = &*backend.store;
+/// Calls that a dead holder left, two in each of so many sessions.
+async fn left_unknown(world: &World, store: &dyn Store, sessions: usize) -> Vec<(SessionKey, InvocationId)> {
     let mut left: Vec<(SessionKey, InvocationId)> = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..sessions {
         let key = world.session(store).await.expect("a session");
         let lease = world.claim(store, key, 1).await.expect("a lease");
         for _ in 0..2 {
@@ -244,6 +257,14 @@ pub async fn unknown_outcomes_are_listed_until_they_are_resolved(make: Make) {
             left.push((key, invocation_id));
         }
     }
+    left
+}
+
+/// A call that a dead holder left is settled as unknown until a person says what became of it.
+pub async fn unknown_outcomes_are_listed_until_they_are_resolved(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let mut left = left_unknown(&world, store, 3).await;
     left.sort_by_key(|(key, invocation)| (key.session, *invocation));
     let list = async |query: &UnknownQuery| {
         let (mut items, mut cursor) = (Vec::new(), None);
@@ -336,9 +357,43 @@ pub async fn s14_a_cursor_of_another_list_is_refused(make: Make) {
     let order = SessionQuery { order: ListOrder::OldestFirst, ..query.clone() };
     assert_eq!(store.find_sessions(world.tenant, &order, 2, Some(&next)).await, foreign);
     assert_eq!(store.find_sessions(OTHER, &query, 2, Some(&next)).await, foreign);
-    let asks = store.find_asks(world.tenant, &AskQuery::default(), 2, Some(&next)).await;
-    assert_eq!(asks, Err(StoreError::ForeignCursor));
     assert!(store.find_sessions(world.tenant, &query, 3, Some(&next)).await.is_ok(), "another size is the same list");
+
+    // Every list refuses the cursor of every other one, of another question and of another tenant.
+    asks(&world, store).await;
+    left_unknown(&world, store, 3).await;
+    for n in 0..3 {
+        let (kind, id, body) = ("grant".to_owned(), format!("g{n}"), Some(json!({"given_in": "s"})));
+        store.put_record(world.tenant, RecordWrite { kind, id, expected: None, body }).await.expect("a record");
+    }
+    let asked = AskQuery::default();
+    let answered = AskQuery { state: Some(AskState::Answered), ..asked.clone() };
+    let unknown = UnknownQuery::default();
+    let of_one = UnknownQuery { invocation: Some(InvocationId::from_u128(1)), ..unknown.clone() };
+    let records = RecordQuery { kind: "grant".to_owned(), fields: Vec::new() };
+    let given = RecordQuery { fields: vec![("given_in".to_owned(), "s".to_owned())], ..records.clone() };
+    let mine = world.tenant;
+    let after_ask = store.find_asks(mine, &asked, 2, None).await.expect("a page").next.expect("more");
+    let after_call = store.unknown_outcomes(mine, &unknown, 2, None).await.expect("a page").next.expect("more");
+    let after_record = store.find_records(mine, &records, 2, None).await.expect("a page").next.expect("more");
+    let all = [&next, &after_ask, &after_call, &after_record];
+    for (at, cursor) in all.into_iter().enumerate() {
+        let taken = [
+            store.find_sessions(mine, &query, 2, Some(cursor)).await.is_ok(),
+            store.find_asks(mine, &asked, 2, Some(cursor)).await.is_ok(),
+            store.unknown_outcomes(mine, &unknown, 2, Some(cursor)).await.is_ok(),
+            store.find_records(mine, &records, 2, Some(cursor)).await.is_ok(),
+        ];
+        assert_eq!(taken, std::array::from_fn(|list| list == at), "only its own list takes cursor {at}");
+        let foreign = Some(StoreError::ForeignCursor);
+        assert_eq!(store.find_sessions(OTHER, &query, 2, Some(cursor)).await.err(), foreign);
+        assert_eq!(store.find_asks(OTHER, &asked, 2, Some(cursor)).await.err(), foreign);
+        assert_eq!(store.unknown_outcomes(OTHER, &unknown, 2, Some(cursor)).await.err(), foreign);
+        assert_eq!(store.find_records(OTHER, &records, 2, Some(cursor)).await.err(), foreign);
+        assert_eq!(store.find_asks(mine, &answered, 2, Some(cursor)).await.err(), foreign);
+        assert_eq!(store.unknown_outcomes(mine, &of_one, 2, Some(cursor)).await.err(), foreign);
+        assert_eq!(store.find_records(mine, &given, 2, Some(cursor)).await.err(), foreign);
+    }
 }
 
 pub async fn s14_no_list_holds_anything_of_another_tenant(make: Make) {

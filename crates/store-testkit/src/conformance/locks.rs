@@ -1,10 +1,14 @@
 //! Scheduler keys: taken and given back by appends.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use portcullis_base::limits::EFFECT_GRACE;
 use portcullis_base::{Clock as _, LocationId, Timestamp};
 use portcullis_store::{Commit, Committed, LockKey, SessionKey, StoreError};
+
+use tokio::task::JoinSet;
 
 use super::{Backend, Make, head, setup};
 use crate::World;
@@ -66,6 +70,55 @@ pub async fn a_lock_excludes_its_ancestors_and_descendants(make: Make) {
     assert_eq!(head(&*rivals.backend.store, b).await.last_seq, 1, "nothing was written");
     rivals.take(b, &[&lock(1, "fs:/repo/srcs"), &lock(2, "fs:/repo")]).await.expect("no conflict");
     rivals.take(a, &[&lock(1, "fs:/repo/src/x")]).await.expect("its own keys do not exclude it");
+}
+
+/// Sessions that race for keys of one location, some of them of others as well, in any order.
+pub async fn l42_racing_takers_of_a_folder_and_what_is_in_it_have_one_winner(make: Make) {
+    const RIVALS: u32 = 8;
+    const ROUNDS: u32 = 12;
+    let (world, backend) = setup(make);
+    let (world, store) = (Arc::new(world), Arc::clone(&backend.store));
+    let inside = Arc::new(AtomicU32::new(0));
+    let mut rivals = JoinSet::new();
+    for n in 0..RIVALS {
+        let key = world.session(&*store).await.expect("a session");
+        let (world, store, inside) = (Arc::clone(&world), Arc::clone(&store), Arc::clone(&inside));
+        rivals.spawn(async move {
+            let path = ["fs:/repo", "fs:/repo/src", "*", "fs:/repo/src/a.rs"][n as usize % 4];
+            let mut keys = vec![lock(1, path), lock(2, path)];
+            if n % 2 == 0 {
+                keys.reverse();
+            }
+            let mut won = 0;
+            for _ in 0..ROUNDS {
+                let mut take = world.input(key, "take");
+                take.take.clone_from(&keys);
+                match store.commit(take).await {
+                    Ok(_) => {
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "another one has conflicting keys");
+                        won += 1;
+                        tokio::task::yield_now().await;
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        let mut free = world.input(key, "free");
+                        free.free.clone_from(&keys);
+                        store.commit(free).await.expect("given back");
+                    }
+                    Err(StoreError::LockHeld { .. }) => tokio::task::yield_now().await,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            won
+        });
+    }
+    let mut won = 0;
+    while let Some(rival) = rivals.join_next().await {
+        won += rival.expect("a rival ends");
+    }
+    assert!(won > 0, "somebody wins");
+    let left = world.session(&*store).await.expect("a session");
+    let mut all = world.input(left, "all");
+    all.take = vec![lock(2, "*"), lock(1, "*")];
+    store.commit(all).await.expect("nothing stays behind");
 }
 
 pub async fn a_lock_is_freed_only_by_its_session(make: Make) {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use portcullis_base::Digest;
 use portcullis_base::limits::APPEND_EVENTS;
-use portcullis_event::{Actor, Body, Draft, EventType};
-use portcullis_store::{Commit, Idempotency, RecordWrite, StoreError};
+use portcullis_event::facts::ArtifactsExpired;
+use portcullis_event::{Actor, Body, Draft, EventType, operator_log_of};
+use portcullis_store::{Commit, Idempotency, RecordWrite, SessionKey, StoreError};
 use serde_json::json;
 
-use super::{Make, assert_sound, setup, whole};
+use super::{Make, assert_sound, head, setup, whole};
 
 pub async fn s01_seqs_have_no_gap_under_clients_and_a_worker(make: Make) {
     let (world, backend) = setup(make);
@@ -236,6 +237,55 @@ pub async fn l72_an_unknown_type_survives_unchanged(make: Make) {
     assert_eq!(read.actor, draft.actor);
     assert!(matches!(read.body(), Body::Unknown { raw: Some(raw), .. } if raw == payload));
     assert_sound(store, key).await;
+}
+
+/// What a person changes outside any session is a commit to the operator log: what was done, the rows that say so, and the
+/// response to the request, all or nothing.
+pub async fn s17_a_request_outside_sessions_is_one_commit_of_events_records_and_response(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = SessionKey { tenant: world.tenant, session: operator_log_of(world.tenant) };
+    let record = |id: &str, expected, body| RecordWrite { kind: "rule".to_owned(), id: id.to_owned(), expected, body };
+    let expired = |n| ArtifactsExpired { by: format!("user:{n}"), artifacts: Vec::new() };
+    let request = |n: u64, records: Vec<RecordWrite>| {
+        let events = (0..3).map(|_| world.draft(&expired(n))).collect();
+        let mut commit = Commit::client(key, world.append(), events);
+        commit.records = records;
+        commit.idempotency = Some(Idempotency {
+            route: "POST /rules".to_owned(),
+            key: n.to_string(),
+            body_hash: Digest::of(&n.to_be_bytes()),
+            response: json!({ "made": n }),
+        });
+        commit
+    };
+    let versions = async || {
+        let rows = store.records(world.tenant, "rule").await.expect("records");
+        rows.into_iter().map(|row| (row.id, row.version)).collect::<Vec<_>>()
+    };
+    let two = vec![record("a", Some(0), Some(json!(1))), record("b", None, Some(json!(2)))];
+    let first = store.commit(request(1, two.clone())).await.expect("a log that begins with it");
+    assert_eq!((first.events.len(), first.last_seq, first.repeat), (3, 3, false));
+    assert_eq!(first.response, Some(json!({ "made": 1 })));
+    assert_eq!(versions().await, [("a".to_owned(), 1), ("b".to_owned(), 1)]);
+
+    // The same request with other events: its first answer, and nothing is written.
+    let again = store.commit(request(1, two)).await.expect("a repeat");
+    assert_eq!((again.events.len(), again.last_seq, again.repeat), (0, 3, true));
+    assert_eq!(again.response, first.response);
+
+    // A record that has moved on refuses the whole of it, the response too.
+    let late = request(2, vec![record("b", None, None), record("a", Some(0), Some(json!(3)))]);
+    assert!(matches!(store.commit(late.clone()).await, Err(StoreError::VersionConflict { .. })));
+    assert_eq!((head(store, key).await.last_seq, versions().await.len()), (3, 2));
+    let mut retried = late;
+    retried.records[1].expected = Some(1);
+    let second = store.commit(retried).await.expect("the request was not answered before");
+    assert_eq!((second.repeat, second.last_seq), (false, 6));
+    assert_eq!(versions().await, [("a".to_owned(), 2)]);
+    assert_sound(store, key).await;
+    assert_eq!(store.session(key).await, Ok(None), "it is no session");
+    assert_eq!(head(store, key).await.next_due_at, None, "and nobody is to work on it");
 }
 
 pub async fn s17_an_idempotent_request_takes_effect_once(make: Make) {

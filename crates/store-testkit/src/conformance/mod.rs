@@ -106,6 +106,7 @@ macro_rules! conformance {
             s15_the_end_of_a_task_leaves_its_intent_settled
             s16_a_snapshot_is_kept_by_code_version
             s17_an_idempotent_request_takes_effect_once
+            s17_a_request_outside_sessions_is_one_commit_of_events_records_and_response
             l72_an_unknown_type_survives_unchanged
             check06_l75_with_two_workers_only_the_newest_fence_writes
             a_stale_expected_seq_is_chained_after_the_client
@@ -126,11 +127,13 @@ macro_rules! conformance {
             the_ledger_names_sessions_and_checkpoints
             a_lock_excludes_its_ancestors_and_descendants
             a_lock_is_freed_only_by_its_session
+            l42_racing_takers_of_a_folder_and_what_is_in_it_have_one_winner
             f05_a_lost_key_excludes_everybody_until_its_grace_is_over
             f05_no_lost_key_stays_when_the_clock_is_set_back
             a_live_owner_is_held_and_a_dead_one_taken_over
             a_lease_runs_out_by_the_clock
             renew_and_release_know_their_fence
+            a_head_is_changed_by_column
             records_have_versions
             records_ride_with_a_commit_or_not_at_all
             artifacts_are_counted_once_by_content

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use portcullis_base::{AskId, Digest, IntentId, InvocationId, LocationId, QueuedWakeId};
 use portcullis_event::facts::{
-    AskClosed, CallRecovered, Closing, InvocationResolved, Priority, Reply, Resolution, SpanResult, StatusIdle,
-    StatusRunning, StopReason,
+    AskClosed, CallRecovered, Closing, InvocationResolved, OutcomeStatus, OutcomeTrend, Priority, Reply, Resolution,
+    SpanResult, StatusIdle, StatusRunning, StopReason,
 };
 use portcullis_event::{AskState, Event, IntentState, SessionFacts, SessionStatus, State, head_change};
 use portcullis_store::{
@@ -85,7 +85,7 @@ impl<'a> Play<'a> {
         let intent = (!self.intents.is_empty()).then(|| which % self.intents.len());
         let ask = (!self.asks.is_empty()).then(|| self.asks[which % self.asks.len()].0);
         let mut events = Vec::new();
-        match (what % 19, intent, ask) {
+        match (what % 21, intent, ask) {
             (0, _, _) => events.extend(world.inert_call("text")),
             (1, _, _) => {
                 let parked = world.parked();
@@ -155,6 +155,14 @@ impl<'a> Play<'a> {
                 let invocation_id = self.unknown[which % self.unknown.len()];
                 let (resolution, by) = (Resolution::DidNotHappen, "user:test".to_owned());
                 events.push(world.draft(&InvocationResolved { invocation_id, resolution, by, note: None }));
+            }
+            (18, _, _) => events.push(world.outcome(&format!("goal {which}"))),
+            (19, _, _) => {
+                let result = [OutcomeStatus::Pass, OutcomeStatus::Fail, OutcomeStatus::NotReady][which % 3];
+                let trend = [OutcomeTrend::FirstIteration, OutcomeTrend::Regressing][which % 2];
+                events.push(world.verdict(result, trend));
+                // One that comes behind a verdict is not judged by it.
+                events.extend((which % 5 == 0).then(|| world.outcome("another goal")));
             }
             _ => {
                 let (intent, proposed) = world.intent();

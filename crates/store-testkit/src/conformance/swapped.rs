@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use portcullis_base::{
-    ArtifactId, AskId, Digest, Entropy as _, EventId, IntentId, LocationId, OutboxId, QueuedWakeId, SeededIds,
-    SessionId, TenantId,
+    ArtifactId, AskId, Digest, Entropy as _, EventId, IntentId, InvocationId, LocationId, OutboxId, QueuedWakeId,
+    SeededIds, SessionId, TenantId,
 };
-use portcullis_event::facts::{Priority, Reply, SessionErased};
+use portcullis_event::facts::{CallRecovered, OutcomeStatus, Priority, Reply, SessionErased};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskQuery, Blob, Claim, Commit, Idempotency, Import, Lease, Liveness, LockKey, OutboxEntry,
@@ -52,6 +52,8 @@ struct UsedIds {
     artifact: ArtifactId,
     content: (Digest, u64),
     wake: QueuedWakeId,
+    tool_use: EventId,
+    invocation: InvocationId,
     record: usize,
 }
 
@@ -69,6 +71,9 @@ struct Fuzz {
     wakes: Vec<(SessionId, QueuedWakeId)>,
     leases: Vec<Lease>,
     events: Vec<EventId>,
+    /// Managed events of asks, and their copies at the root.
+    tool_uses: Vec<EventId>,
+    invocations: Vec<InvocationId>,
 }
 
 /// Random calls from a fixed seed; other seeds come from each backend's tests.
@@ -118,6 +123,8 @@ impl Fuzz {
             wakes: vec![(nowhere, world.wake(TTL, Priority::Low, None).0)],
             leases: Vec::new(),
             events: Vec::new(),
+            tool_uses: vec![EventId::from_u128(1)],
+            invocations: vec![InvocationId::from_u128(1)],
             world,
         }
     }
@@ -140,6 +147,8 @@ impl Fuzz {
             artifact: ArtifactId::from_u128(self.below(12) as u128),
             content: self.one(&self.contents),
             wake: self.one(&self.wakes).1,
+            tool_use: self.one(&self.tool_uses),
+            invocation: self.one(&self.invocations),
             record: self.below(4),
         }
     }
@@ -205,6 +214,9 @@ impl Fuzz {
             }
             (2, _) => {
                 let mut own = world.input(key, &text);
+                if self.below(3) == 0 {
+                    own.events.push(world.outcome(&text));
+                }
                 let (key, body_hash) = (self.below(3).to_string(), Digest::of(&[self.below(2) as u8]));
                 own.idempotency = Some(Idempotency { route: "r".to_owned(), key, body_hash, response: json!(text) });
                 commit(own)
@@ -233,6 +245,7 @@ impl Fuzz {
                 own.sealed.push((parked.intent, text.into_bytes()));
                 self.asks.push((key.session, parked.ask));
                 self.intents.push((key.session, parked.intent));
+                self.tool_uses.push(own.events[1].id);
                 commit(own)
             }
             (10, _) => {
@@ -240,8 +253,15 @@ impl Fuzz {
                 commit(Commit::client(key, world.append(), vec![reply]))
             }
             (11, Some(lease)) => {
-                let (_, started) = world.started(names.intent);
-                commit(world.work(key, &lease, vec![started]))
+                let (invocation_id, started) = world.started(names.intent);
+                let mut events = vec![started];
+                if self.below(2) == 0 {
+                    // Its holder dies, and nobody knows what became of it.
+                    let decision = "outcome_unknown".to_owned();
+                    events.push(world.draft(&CallRecovered { invocation_id, intent_id: names.intent, decision }));
+                    self.invocations.push(invocation_id);
+                }
+                commit(world.work(key, &lease, events))
             }
             (12, Some(lease)) => commit(world.work(key, &lease, vec![world.observed(names.intent, &text)])),
             (13, _) => {
@@ -416,6 +436,9 @@ async fn listed(store: &dyn Store, tenant: TenantId, names: &UsedIds) -> String 
     let parent = SessionQuery { parent: session, ..SessionQuery::default() };
     let asked = AskQuery { session, ..AskQuery::default() };
     let unknown = UnknownQuery { session, invocation: None };
+    let used = AskQuery { tool_use: Some(names.tool_use), ..AskQuery::default() };
+    let told = AskQuery { principal: Some("user:test".to_owned()), ..AskQuery::default() };
+    let invoked = UnknownQuery { session: None, invocation: Some(names.invocation) };
     let given_in = vec![("given_in".to_owned(), names.session.to_string())];
     let records = RecordQuery { kind: "grant".to_owned(), fields: given_in };
     let one = store.session(SessionKey { tenant, session: names.session }).await;
@@ -424,7 +447,26 @@ async fn listed(store: &dyn Store, tenant: TenantId, names: &UsedIds) -> String 
     let asks = store.find_asks(tenant, &asked, 9, None).await;
     let unknown = store.unknown_outcomes(tenant, &unknown, 9, None).await;
     let records = store.find_records(tenant, &records, 9, None).await;
-    format!("{one:?}\n{of_tree:?}\n{children:?}\n{asks:?}\n{unknown:?}\n{records:?}")
+    let mut seen = format!("{one:?}\n{of_tree:?}\n{children:?}\n{asks:?}\n{unknown:?}\n{records:?}");
+    for query in [used, told] {
+        seen += &format!("\n{:?}", store.find_asks(tenant, &query, 9, None).await);
+    }
+    seen += &format!("\n{:?}", store.unknown_outcomes(tenant, &invoked, 9, None).await);
+    let judged = SessionQuery { outcome: Some(OutcomeStatus::Open), ..SessionQuery::default() };
+    let tagged = SessionQuery { tag: Some("one".to_owned()), ..SessionQuery::default() };
+    for query in [judged, tagged] {
+        // Page by page: a cursor says no more than a page does.
+        let mut cursor = None;
+        for _ in 0..3 {
+            let page = store.find_sessions(tenant, &query, 2, cursor.as_ref()).await;
+            seen += &format!("\n{page:?}");
+            cursor = page.ok().and_then(|page| page.next);
+            if cursor.is_none() {
+                break;
+            }
+        }
+    }
+    seen
 }
 
 /// Every way to read, by names of either tenant.

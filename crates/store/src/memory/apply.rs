@@ -9,7 +9,7 @@ use portcullis_event::{IntentState, RowChange};
 use super::{LockRow, MemoryStore, StoredResponse, Tables};
 use crate::plan::{AskNow, Plan, PlannedCommit};
 use crate::{
-    AskRow, Commit, Committed, IntentRow, Reads, SessionKey, StoreError, WakeRow, Writer, conflicts, lingers,
+    AskRow, Commit, Committed, HeldLock, IntentRow, LockKey, Reads, SessionKey, StoreError, WakeRow, Writer,
     lingers_until, reads,
 };
 
@@ -37,23 +37,6 @@ impl Tables {
 
     pub(super) fn is_delivered(&self, to: SessionKey, key: &str) -> bool {
         self.delivered.contains(&(to, key.to_owned()))
-    }
-
-    pub(super) fn check_locks(&self, commit: &Commit, now: Timestamp) -> Result<(), StoreError> {
-        for wanted in &commit.take {
-            for ((tenant, held), row) in &self.locks {
-                let excludes = row.until.map_or(row.session != commit.key.session, |until| lingers(until, now));
-                if *tenant == commit.key.tenant
-                    && held.location == wanted.location
-                    && excludes
-                    && conflicts(&held.key, &wanted.key)
-                {
-                    let (key, session, until) = (held.key.clone(), row.session, row.until);
-                    return Err(StoreError::LockHeld { key, session, until });
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Writes a planned commit. Infallible: every check came before.
@@ -97,8 +80,8 @@ impl Tables {
         for entry in planned.outbox {
             self.put_outbox(entry);
         }
-        let last_seq = planned.head.last_seq;
-        self.heads.put(key, planned.head);
+        let last_seq = planned.head.after.last_seq;
+        self.heads.apply(key, planned.head);
         self.event_ids.extend(planned.events.iter().map(|event| (key, event.id)));
         self.events.entry(key).or_default().extend(planned.events.iter().cloned());
         Committed { events: planned.events, last_seq, repeat: false, response }
@@ -137,6 +120,19 @@ impl Tables {
                 wakes: &|| {
                     is_listed(&|reads| reads.pending_wakes);
                     self.pending_wakes(commit.key).map(|row| row.wake.clone()).collect()
+                },
+                locks: &|location| {
+                    is_listed(&|reads| reads.locations.contains(&location));
+                    let there = self
+                        .locks
+                        .iter()
+                        .filter(|((tenant, lock), _)| *tenant == commit.key.tenant && lock.location == location);
+                    let held = |((_, lock), row): (&(_, LockKey), &LockRow)| HeldLock {
+                        key: lock.key.clone(),
+                        session: row.session,
+                        until: row.until,
+                    };
+                    there.map(held).collect()
                 },
             },
         )

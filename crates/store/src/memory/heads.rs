@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use portcullis_base::{SessionId, TenantId, Timestamp};
 use portcullis_event::facts::Priority;
 
-use crate::{Due, Head, SessionKey};
+use crate::{Due, Head, HeadUpdate, SessionKey};
 
 /// The least and the greatest id: the ends of a tenant's range.
 const FIRST: SessionId = SessionId::from_u128(0);
@@ -28,8 +28,19 @@ impl Heads {
         self.rows.iter()
     }
 
+    /// Changes a row by column; a row that is not there is written whole.
+    pub(super) fn apply(&mut self, key: SessionKey, update: HeadUpdate) {
+        match self.rows.get(&key).cloned() {
+            Some(mut head) => {
+                update.apply_to(&mut head);
+                self.put(key, head);
+            }
+            None => self.put(key, update.after),
+        }
+    }
+
     /// The only way in: the orders always fit the rows.
-    pub(super) fn put(&mut self, key: SessionKey, head: Head) {
+    fn put(&mut self, key: SessionKey, head: Head) {
         if let Some(place) = self.rows.get(&key).and_then(|old| place(key, old)) {
             self.ready.remove(&place);
         }

@@ -63,19 +63,18 @@ impl Tables {
         term: (Timestamp, Duration),
         oracle: &dyn LivenessOracle,
     ) -> Option<Lease> {
-        let mut head = self.heads.get(&key)?.clone();
-        let lease = head.grant(key.session, owner.clone(), term, oracle);
-        self.heads.put(key, head);
+        let (lease, update) = self.heads.get(&key)?.granted(key.session, owner.clone(), term, oracle);
+        self.heads.apply(key, update);
         Some(lease)
     }
 
     /// The head of a session whose lease is still ours.
-    fn held(&self, key: SessionKey, fence: u64) -> Result<Head, StoreError> {
+    fn held(&self, key: SessionKey, fence: u64) -> Result<&Head, StoreError> {
         let head = self.heads.get(&key).ok_or(StoreError::NoSession(key.session))?;
         if head.fence != fence || head.lease_owner.is_none() {
             return Err(StoreError::FenceLost { session: key.session, ours: fence, found: head.fence });
         }
-        Ok(head.clone())
+        Ok(head)
     }
 }
 
@@ -148,10 +147,8 @@ impl Queue for MemoryStore {
         sessions.dedup();
         let mut swept = SweepResult::default();
         for key in sessions {
-            let Some(head) = tables.heads.get(&key).filter(|head| head.awaits_sweep()) else { continue };
-            let mut head = head.clone();
-            head.has_work(now);
-            tables.heads.put(key, head);
+            let Some(update) = tables.heads.get(&key).and_then(|head| head.swept(now)) else { continue };
+            tables.heads.apply(key, update);
             swept.expired += 1;
             if swept.expired == SWEEP_BATCH {
                 break;
@@ -172,19 +169,17 @@ impl Queue for MemoryStore {
 
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {
         let mut tables = self.tables();
-        let mut head = tables.held(key, fence)?;
         let until = self.clock.now().plus(ttl);
-        head.lease_until = Some(until);
-        tables.heads.put(key, head);
+        let update = tables.held(key, fence)?.renewed(until);
+        tables.heads.apply(key, update);
         Ok(until)
     }
 
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
         let mut tables = self.tables();
-        let mut head = tables.held(key, fence)?;
-        head.release(idle_at, self.clock.now());
-        let topics = given_back(key, &head);
-        tables.heads.put(key, head);
+        let update = tables.held(key, fence)?.released(idle_at, self.clock.now());
+        let topics = given_back(key, &update);
+        tables.heads.apply(key, update);
         drop(tables);
         self.changes.note(&topics);
         Ok(())
@@ -192,10 +187,9 @@ impl Queue for MemoryStore {
 
     async fn defer(&self, key: SessionKey, fence: u64, until: Timestamp) -> Result<(), StoreError> {
         let mut tables = self.tables();
-        let mut head = tables.held(key, fence)?;
-        head.defer(until);
-        let topics = given_back(key, &head);
-        tables.heads.put(key, head);
+        let update = tables.held(key, fence)?.deferred(until);
+        let topics = given_back(key, &update);
+        tables.heads.apply(key, update);
         drop(tables);
         self.changes.note(&topics);
         Ok(())

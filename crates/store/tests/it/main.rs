@@ -3,6 +3,7 @@
 //! One binary: what is linked once is waited for once.
 
 mod artifacts;
+mod head_updates;
 mod memory;
 mod retention;
 mod sweep;

@@ -58,6 +58,7 @@ async fn an_import_is_held_once() {
         intent: &|_| None,
         wake: &|_| None,
         wakes: &Default::default,
+        locks: &|_| Vec::new(),
     };
     let (commit, planned) = plan_import(&import, plan, &|_| false).expect("a sound log").expect("a new one");
     assert!(commit.blobs.is_empty(), "a backend writes them from where they are");
