@@ -1,21 +1,20 @@
 //! What a worker did, as a person and as a program reads it (agent-runtime 5.9). Everything in it is a fact of the log or of
 //! the head; `docs/run-json.md` names the fields.
 
-use portcullis::SessionId;
 use portcullis::harness::{Activity, Skip, WakeEnd, WakeStop};
+use portcullis::{Head, SessionId};
 use portcullis_agent::status::Holder;
-use portcullis_agent::wake_facts::{WakeEvent, WakeFacts};
+use portcullis_agent::wake_facts::WakeEvent;
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
+use portcullis_event::State;
 use portcullis_event::facts::WakeQueued;
-use portcullis_event::{LOCAL_TENANT, State};
-use portcullis_store::{AskFilter, Head, Log as _};
 use serde_json::{Value, json};
 
 use crate::ask_view;
 use crate::hints;
 use crate::render::{self, Term, safe_line};
 use crate::wake;
-use crate::world::{World, key};
+use crate::world::World;
 
 /// Characters of a text in a record (agent-runtime 5.4).
 const PREVIEW: usize = 240;
@@ -127,8 +126,7 @@ impl WorkerReport {
     /// What waits, each with the command that shows or answers it.
     async fn waits(&self, world: &World, state: &State) -> anyhow::Result<Vec<String>> {
         let session = self.session;
-        let asks = AskFilter { session: Some(session), pending: true };
-        let rows = world.store.asks(LOCAL_TENANT, asks).await?;
+        let rows = world.archive.waiting_asks(session).await?;
         let asks = rows.iter().map(|row| {
             let show = world.command(&format!("approvals show {}", row.ask_id));
             format!("{session} waits for an answer ({}): {show}", ask_view::tool(row))
@@ -147,7 +145,7 @@ impl WorkerReport {
     }
 
     async fn document(&self, world: &World) -> anyhow::Result<Value> {
-        let head = world.store.head(key(self.session)).await?;
+        let head = world.archive.head(self.session).await?;
         let streak = head.as_ref().map(|head| head.failure_streak);
         let (end, state) = match &self.what {
             WorkerDeed::Ran(end, state) => (end, state),
@@ -168,8 +166,7 @@ impl WorkerReport {
         };
         let mut record = wake::record(end, state);
         let custom = state.progress.custom.values().next();
-        let asks = AskFilter { session: Some(self.session), pending: true };
-        let ask = world.store.asks(LOCAL_TENANT, asks).await?.into_iter().next();
+        let ask = world.archive.waiting_asks(self.session).await?.into_iter().next();
         merge(
             &mut record,
             json!({
@@ -224,7 +221,7 @@ pub fn lease(head: &Head) -> Option<Value> {
 
 /// What the log says of a wake that ended: what it took up, what it queued, which events it wrote.
 pub async fn facts(world: &World, session: SessionId, end: &WakeEnd) -> anyhow::Result<Value> {
-    let facts = WakeFacts::read(&*world.store, key(session), end.wake_id, &end.processed).await?;
+    let facts = world.archive.wake_facts(session, end.wake_id, &end.processed).await?;
     let requeue = match &end.stop {
         WakeStop::Rescheduled(at) => json!({"reason": "queued_wake", "due_at": at}),
         WakeStop::Retrying { at, .. } => json!({"reason": "retry", "due_at": at}),

@@ -4,8 +4,9 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use portcullis::Runtime;
 use portcullis::instead::{self, Alternative};
-use portcullis::{Runtime, RuntimeBuilder};
+use portcullis::local::{call_session, offering};
 use portcullis_base::{Clock as _, Code, Phase, SessionId, SystemClock};
 use portcullis_config::{
     ConfigError, Settings, UnreadableFile, project_file, rules_of,
@@ -20,7 +21,7 @@ use crate::args::{Globals, Policy};
 use crate::dead_rules::REACHES;
 use crate::exit::{ExitKind, failed, usage};
 use crate::render::{self, BOLD, Term, exact, styled};
-use crate::world::{World, call_session, offering, quoted, workspace};
+use crate::world::{World, quoted, workspace};
 use crate::{ask_view, backtest, call, example_input, mapped, person};
 
 pub async fn run(what: Policy, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
@@ -34,9 +35,9 @@ pub async fn run(what: Policy, globals: &Globals, term: &Term) -> anyhow::Result
 
 /// A runtime that decides as `call` would here; without a store nothing is remembered.
 fn deciding(settings: Settings, folder: &Path) -> anyhow::Result<Runtime> {
-    let builder: RuntimeBuilder = offering(&settings, folder)?;
+    let builder = offering(&settings, folder)?;
     let Some(world) = World::look(settings)? else { return Ok(builder.build()?) };
-    Ok(builder.store(world.store.clone(), world.artifacts()?).build()?)
+    Ok(world.deciding(builder)?)
 }
 
 async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use portcullis::operations::{SessionView, ending};
+use portcullis::{Head, SessionSummary, StoreError};
 use portcullis_agent::calls::{RecordedCall, SessionCalls};
 use portcullis_agent::status::head_reads_as;
 use portcullis_base::{SessionId, Timestamp};
+use portcullis_event::SessionStatus;
 use portcullis_event::facts::WakeQueued;
-use portcullis_event::{LOCAL_TENANT, SessionStatus};
-use portcullis_store::{AskFilter, Head, Log as _, LossBook as _, SessionSummary, StoreError};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Sessions};
@@ -17,10 +18,9 @@ use crate::exit::{ExitKind, failed};
 use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
 use crate::run::session::name;
 use crate::run::words;
-use crate::world::{World, key, workspace};
+use crate::world::{World, workspace};
 use crate::{
-    events, export, fork, import, operator, output, output_tail, rm, search, short_ids, status, trace, tree, unknown,
-    wake,
+    events, export, fork, import, operator, output, output_tail, rm, search, status, trace, tree, unknown, wake,
 };
 
 /// Sessions in a list.
@@ -87,11 +87,10 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
 
 /// The newest session of a folder, that of its calls included.
 async fn newest(world: &World, folder: &Path) -> anyhow::Result<SessionId> {
-    let here = folder.to_string_lossy();
-    let all = world.store.sessions(LOCAL_TENANT, LISTED).await?;
-    let found = all.iter().find(|summary| summary.row.workspace.as_deref() == Some(&*here));
-    let none = || failed(format!("no session of {here} is known; `portcullis sessions list` shows those that are"));
-    found.map(|summary| summary.session_id).ok_or_else(none)
+    world.archive.newest_of(folder).await?.ok_or_else(|| {
+        let here = folder.to_string_lossy();
+        failed(format!("no session of {here} is known; `portcullis sessions list` shows those that are"))
+    })
 }
 
 /// How a session stands, for a person: what waits for an answer waits for nobody else.
@@ -105,7 +104,7 @@ fn status_word(head: &Head) -> String {
 
 /// A log with that name, the ledger included.
 async fn exists(world: &World, session: SessionId) -> anyhow::Result<()> {
-    match world.store.head(key(session)).await? {
+    match world.archive.head(session).await? {
         Some(_) => Ok(()),
         None => Err(StoreError::NoSession(session).into()),
     }
@@ -131,7 +130,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
     let world = World::look(globals.settings()?)?;
     let (mut all, lost) = match &world {
         // One more, which tells that there are more.
-        Some(world) => (world.store.sessions(LOCAL_TENANT, LISTED + 1).await?, !world.store.lost().is_empty()),
+        Some(world) => (world.archive.sessions(LISTED + 1).await?, !world.lost().is_empty()),
         None => (Vec::new(), false),
     };
     let more = all.len() > LISTED;
@@ -179,11 +178,8 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
 }
 
 async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<()> {
-    let created = world.created(session).await?;
-    let head = world.store.head(key(session)).await?.ok_or(StoreError::NoSession(session))?;
-    let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?;
-    let wakes = world.store.wakes(key(session), true).await?;
-    let SessionCalls { calls, warnings, checked } = SessionCalls::read(&*world.store, key(session)).await?;
+    let SessionView { created, head, asks, wakes, done } = world.archive.session_view(session).await?;
+    let SessionCalls { calls, warnings, checked } = done;
     if term.json {
         let calls: Vec<Value> = calls.iter().map(call_document).collect();
         return term.document(&json!({
@@ -218,7 +214,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     let header = ["INTENT", "TOOL", "WHAT", "STATE", "CODE", "TIME", "SUMMARY"];
     text.push('\n');
     text.push_str(&render::table_within(term.columns(), &[0], &header, rows));
-    let command = world.command(&format!("sessions output {}", short_ids::ending(&session.to_string())));
+    let command = world.command(&format!("sessions output {}", ending(&session.to_string())));
     text.push_str(&outputs(&calls, &command));
     for observed in calls.iter().filter_map(|call| call.observed.as_ref()) {
         for warning in &observed.warnings {

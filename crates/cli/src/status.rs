@@ -2,17 +2,16 @@
 
 use std::fmt::Write as _;
 
-use portcullis::SessionId;
 use portcullis::harness::Settings as Wakes;
+use portcullis::{Head, SessionId};
 use portcullis_agent::status::{Activation, Holder, Standing};
 use portcullis_base::{Clock as _, SystemClock};
 use portcullis_event::fold::CustomRequest;
-use portcullis_store::Head;
 use serde_json::{Value, json};
 
 use crate::activity;
 use crate::render::{self, BOLD, Term, safe_line, styled};
-use crate::world::{World, key};
+use crate::world::World;
 
 /// Who holds a session, or held it and went without giving it back: then whoever comes next goes on with it.
 pub fn holder(world: &World, session: SessionId, head: &Head) -> Option<(&'static str, String)> {
@@ -25,7 +24,7 @@ pub fn holder(world: &World, session: SessionId, head: &Head) -> Option<(&'stati
 }
 
 pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Result<()> {
-    let standing = Standing::read(&*world.store, key(session)).await?;
+    let standing = world.archive.standing(session).await?;
     let Standing { created, head, state, asks, activation } = &standing;
     let resilience = Wakes::default();
     let progress = &state.progress;

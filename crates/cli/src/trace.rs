@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use portcullis::SessionId;
-use portcullis_agent::trace::{self, Span, SpanEnd, SpanKind};
+use portcullis_agent::trace::{Span, SpanEnd, SpanKind};
 use portcullis_base::{Timestamp, WakeId};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::failed;
 use crate::render::{self, BOLD, Term, safe_line, styled};
-use crate::world::{World, key};
+use crate::world::World;
 
 /// Columns of a drawing where nobody says how wide the place is.
 const WIDTH: usize = 100;
@@ -28,8 +28,7 @@ pub async fn run(
     (wanted, all): (Option<WakeId>, bool),
     term: &Term,
 ) -> anyhow::Result<()> {
-    world.created(session).await?;
-    let mut wakes = trace::read(&*world.store, key(session)).await?;
+    let mut wakes = world.archive.trace(session).await?;
     if let Some(wanted) = wanted {
         wakes.retain(|(id, _)| *id == wanted);
         if wakes.is_empty() {

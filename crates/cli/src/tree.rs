@@ -2,18 +2,17 @@
 
 use std::fmt::Write as _;
 
+use portcullis::SessionSummary;
 use portcullis_agent::status::head_reads_as;
 use portcullis_agent::tree::{Branch, Forest, SESSIONS};
 use portcullis_base::SessionId;
-use portcullis_event::LOCAL_TENANT;
-use portcullis_store::SessionSummary;
 use serde_json::{Value, json};
 
 use crate::render::{self, BOLD, Term, safe_line, styled};
 use crate::world::World;
 
 pub async fn run(world: &World, of: Option<SessionId>, term: &Term) -> anyhow::Result<()> {
-    let forest = Forest::read(&*world.store, LOCAL_TENANT).await?;
+    let forest = world.archive.forest().await?;
     let roots = forest.roots(of)?;
     if term.json {
         let trees: Vec<Value> = roots.iter().map(|root| document(&forest, *root)).collect();
@@ -69,9 +68,9 @@ fn document(forest: &Forest, root: SessionId) -> Value {
 mod tests {
     use std::collections::BTreeMap;
 
+    use portcullis::Head;
     use portcullis_base::{Digest, Timestamp};
     use portcullis_event::SessionRow;
-    use portcullis_store::Head;
 
     use super::*;
 

@@ -29,6 +29,8 @@ mod call;
 mod error;
 mod guidance;
 mod ingress;
+#[cfg(feature = "local")]
+pub mod local;
 mod notes;
 #[cfg(doctest)]
 mod opacity;
@@ -75,7 +77,11 @@ pub use portcullis_policy::{
 };
 pub use portcullis_sandbox::hand;
 pub use portcullis_secret::{SealingKey, SecretText};
-pub use portcullis_store::{Artifacts, HolderKind, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};
+pub use portcullis_store::{
+    ArtifactRow, Artifacts, AskRow, DISK_FULL, ForkError, Head, Hit, HolderKind, LeaseOwner, Leftover, LogFault,
+    LostEnd, MemoryArtifacts, MemoryStore, Proof, Query, RebuiltLog, SessionSummary, Store, StoreError, VerifiedLog,
+    WakeRow, Witness,
+};
 pub use portcullis_tools::hand::{HandSettings, NetworkAccess};
 pub use portcullis_tools::{Profile, instead, unified_diff};
 pub use tokio_util::sync::CancellationToken;

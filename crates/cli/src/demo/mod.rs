@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use portcullis::hand::Launcher;
+use portcullis::local::ProcessRole;
 use portcullis::model::{Model, Scripted};
 use portcullis::{IsolationLevel, Profile};
 use portcullis_config::{ApprovalMode, Home, Settings, caches};
@@ -26,7 +27,7 @@ use crate::run::screen::Screen;
 use crate::run::words;
 use crate::run::{ModelRun, model, spent};
 use crate::signals::{Interrupts, Leave};
-use crate::world::{Role, World, quoted};
+use crate::world::{World, quoted};
 use crate::{person, wake};
 
 /// Who answers the asks of a demo.
@@ -129,7 +130,7 @@ async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> a
         }
     };
     let world = World::open(settings, term)?;
-    let runtime = world.runtime(&place.folder, Role::standing("portcullis demo"))?;
+    let runtime = world.runtime(&place.folder, ProcessRole::standing("portcullis demo"))?;
     let tag = format!("demo-{}", world.tag());
     let model: Arc<dyn Model> = match chosen {
         Some(model) => model,

@@ -152,7 +152,21 @@ impl Archive {
     }
 
     /// Every event of a log after `after`, a page at a time.
-    pub async fn each_page<E: From<StoreError>>(
+    pub async fn each_page(
+        &self,
+        session: SessionId,
+        after: u64,
+        mut visit: impl FnMut(&[Event]),
+    ) -> Result<(), StoreError> {
+        let visit = |page: &[Event]| {
+            visit(page);
+            Ok(())
+        };
+        self.try_each_page(session, after, visit).await
+    }
+
+    /// The same where a visit may fail, which ends it.
+    pub async fn try_each_page<E: From<StoreError>>(
         &self,
         session: SessionId,
         mut after: u64,

@@ -48,8 +48,19 @@ pub enum AskViewError {
     #[error("event {} of its log is not ask {}, so nobody can be shown what it asks", .0.asked_seq, .0.ask_id)]
     NotItsEvent(Box<AskRow>),
     /// The store refused or failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl AskViewError {
+    /// The error itself, which has a kind and perhaps a hint of its own.
+    #[must_use]
+    pub fn bare(&self) -> &(dyn Error + 'static) {
+        match self {
+            Self::Store(error) => error,
+            own => own,
+        }
+    }
 }
 
 /// A part of an ask that cannot be opened.
@@ -187,8 +198,7 @@ impl Archive {
 
     async fn kept_beside(&self, row: &AskRow, facts: &Value, name: &str) -> Result<Option<Vec<u8>>, AskContentError> {
         let Some(named) = facts.get(name).filter(|named| !named.is_null()) else { return Ok(None) };
-        let named =
-            ArtifactRef::deserialize(named).map_err(|error| AskContentError::new(row, name, error))?;
+        let named = ArtifactRef::deserialize(named).map_err(|error| AskContentError::new(row, name, error))?;
         let kept = self.artifact(named.id, row.session_id).await;
         let kept = kept.map_err(|error| AskContentError::new(row, name, error))?;
         if Digest::of(&kept.bytes) != named.sha256 {

@@ -64,7 +64,6 @@ impl CallOutputs {
                     _ => {}
                 }
             }
-            Ok::<_, StoreError>(())
         };
         archive.each_page(session, 0, gather).await?;
         Ok(found)

@@ -86,8 +86,7 @@ impl Archive {
     /// # Errors
     /// If a log does not hold what its row says, or the store cannot be read.
     pub async fn ids_to_answer(&self, part: &str, now: Timestamp) -> Result<Vec<String>, AskViewError> {
-        let waiting: Vec<String> =
-            self.pending_asks(now).await?.iter().map(|ask| ask.row.ask_id.to_string()).collect();
+        let waiting: Vec<String> = self.pending_asks(now).await?.iter().map(|ask| ask.row.ask_id.to_string()).collect();
         if waiting.iter().any(|id| fits(id, part)) {
             return Ok(waiting);
         }
