@@ -2,6 +2,7 @@
 //! the head; `docs/run-json.md` names the fields.
 
 use portcullis::harness::{Activity, Skip, WakeEnd, WakeStop};
+use portcullis::operations::ask_words;
 use portcullis::{Head, SessionId};
 use portcullis_agent::status::Holder;
 use portcullis_agent::wake_facts::WakeEvent;
@@ -10,7 +11,6 @@ use portcullis_event::State;
 use portcullis_event::facts::WakeQueued;
 use serde_json::{Value, json};
 
-use crate::ask_view;
 use crate::hints;
 use crate::render::{self, Term, safe_line};
 use crate::wake;
@@ -129,7 +129,7 @@ impl WorkerReport {
         let rows = world.archive.waiting_asks(session).await?;
         let asks = rows.iter().map(|row| {
             let show = world.command(&format!("approvals show {}", row.ask_id));
-            format!("{session} waits for an answer ({}): {show}", ask_view::tool(row))
+            format!("{session} waits for an answer ({}): {show}", ask_words::tool(row))
         });
         let custom = state.progress.custom.values().map(|call| {
             let id = call.event_id;
@@ -182,7 +182,7 @@ impl WorkerReport {
                 "next_queued_wake_at": state.wakes.next().map(|(due, _)| due),
                 "runnable_pending_event_type": state.inbox.pending().first().map(|input| input.kind()),
                 "pending_tool_confirmation": ask.map(|ask| json!({
-                    "id": ask.ask_id, "tool_name": ask_view::tool(&ask), "permission_policy": ask.kind,
+                    "id": ask.ask_id, "tool_name": ask_words::tool(&ask), "permission_policy": ask.kind,
                 })),
                 "pending_custom_tool": custom.map(|call| json!({
                     "id": call.event_id, "name": call.name, "input": call.input, "requested_at": call.requested_at,

@@ -2,6 +2,7 @@
 //! the workspace of the session that asked.
 
 use portcullis::local::ProcessRole;
+use portcullis::operations::ask_words;
 use portcullis::operations::{AskAnswering, AskView, ReplyEnd};
 use portcullis::{AskAnswer, AskRow, Observed, Reply};
 use portcullis_base::{AskId, Clock as _, SystemClock};
@@ -11,7 +12,7 @@ use serde_json::json;
 use crate::args::{Approvals, Globals};
 use crate::ask;
 use crate::ask_text::AskDetail;
-use crate::ask_view::{self, ShownAsk};
+use crate::ask_view::ShownAsk;
 use crate::exit::{ExitKind, failed};
 use crate::hints;
 use crate::render::{self, Term};
@@ -72,12 +73,12 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
         let narrow = term.columns().is_some_and(|columns| columns < WIDE);
         let line = |ask: &AskView| {
             let row = &ask.row;
-            let mut line = vec![row.ask_id.to_string(), ask_view::tool(row), in_a_cell(&ask_view::touches(row))];
-            let expiry = ask_view::expiry(row.expires_at);
+            let mut line = vec![row.ask_id.to_string(), ask_words::tool(row), in_a_cell(&ask_words::touches(row))];
+            let expiry = ask_words::expiry(row.expires_at);
             match (narrow, expiry.split_once(" (")) {
-                (true, Some((left, _))) => line.extend([ask_view::folder(ask), left.to_owned()]),
-                (true, None) => line.extend([ask_view::folder(ask), expiry]),
-                (false, _) => line.extend([ask_view::folder(ask), ask_view::session(row), expiry]),
+                (true, Some((left, _))) => line.extend([ask_words::folder(ask), left.to_owned()]),
+                (true, None) => line.extend([ask_words::folder(ask), expiry]),
+                (false, _) => line.extend([ask_words::folder(ask), ask_words::session(row), expiry]),
             }
             line
         };
@@ -88,7 +89,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
         let whole: &[usize] = if narrow { &[0] } else { &[0, 4] };
         term.print(&render::table_within(term.columns(), whole, header, asks.iter().map(line).collect()))?;
         for row in asks.iter().map(|ask| &ask.row) {
-            let touches = ask_view::touches(row);
+            let touches = ask_words::touches(row);
             if in_a_cell(&touches) != touches {
                 term.print(&format!("\n{} touches:\n  {touches}", row.ask_id))?;
             }
@@ -150,7 +151,7 @@ pub async fn answer_and_run(world: &World, row: &AskRow, answer: AskAnswer, term
             )));
         }
         ReplyEnd::Late { row: now, observed } => {
-            let stands = ask_view::standing(&now);
+            let stands = ask_words::standing(&now);
             return late(world, answering, (&stands, observed.as_deref()), refusal, term).await;
         }
     }

@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 
 use portcullis::AskRow;
+use portcullis::operations::ask_words::{
+    self, NAME_CHARS, TouchedView, added, command, command_of, expiry, fact_name, folder, input, session, standing,
+    suggestion, tool, unsaid,
+};
 use serde_json::Value;
 
-use crate::ask_facts::{NAME_CHARS, TouchedView, added, command, command_of, fact, fact_name, input, unsaid};
-use crate::ask_view::{ShownAsk, changes, expiry, folder, session, standing, suggestion, tool};
+use crate::ask_view::{ShownAsk, changes};
 use crate::hints;
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
 
@@ -41,6 +44,18 @@ pub const SAID: [(&str, &str); 2] = [("runs_with", "runs with"), ("tool_says", "
 /// What an answer to an ask can do whose rules have changed.
 const OUTDATED: &str =
     "the rules changed after this was asked: an allow would be void and run nothing; make the call again";
+
+/// One fact in words, with what is to be minded in colour.
+pub fn fact(name: &str, value: &Value) -> String {
+    let words = ask_words::fact(name, value);
+    match (name, value) {
+        ("project_scripts", Value::Bool(true)) => styled(YELLOW, &words),
+        ("reversible", value) if *value != Value::Bool(true) => styled(YELLOW, &words),
+        // The list may hold the newest alone.
+        ("since_last_answer", _) => format!("{words} ({})", hints::ALL_WARNINGS),
+        _ => words,
+    }
+}
 
 /// The lines of a fact that holds others.
 pub fn said(row: &AskRow, name: &str) -> Vec<String> {

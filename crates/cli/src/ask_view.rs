@@ -4,15 +4,15 @@
 use std::fmt::Write as _;
 
 use portcullis::AskRow;
+use portcullis::operations::ask_words::{
+    NAME_CHARS, TouchedView, command, command_of, expiry, folder, is_long, session, tool, unsaid,
+};
 use portcullis::operations::{AskView, WholeAsk};
-use portcullis_base::{Clock as _, SystemClock, Timestamp};
-use portcullis_event::AskState;
 use serde_json::{Value, json};
 
 use crate::approvals::ROLE;
 use crate::ask;
-use crate::ask_facts::{NAME_CHARS, TouchedView, command, command_of, fact, is_long, resources, unsaid};
-use crate::ask_text::{AskDetail, SAID, said};
+use crate::ask_text::{AskDetail, SAID, fact, said};
 use crate::choice::{Choice, Chooser};
 use crate::hints;
 use crate::pages::{Pages, Size};
@@ -20,11 +20,6 @@ use crate::render::{self, BOLD, exact, styled};
 use crate::rows::BAR;
 use crate::run::words;
 use crate::world::World;
-
-/// The tool that would run.
-pub fn tool(row: &AskRow) -> String {
-    row.facts.get("tool").and_then(Value::as_str).map(|name| exact(name, NAME_CHARS)).unwrap_or_default()
-}
 
 /// The call that would run: its tool and what it is about.
 pub fn call(row: &AskRow) -> String {
@@ -40,59 +35,6 @@ pub fn call(row: &AskRow) -> String {
 /// The same on one line, as it stands below each page.
 pub fn about(row: &AskRow) -> String {
     exact(&call(row).replace('\n', "⏎"), NAME_CHARS)
-}
-
-/// What it would touch, on one line.
-pub fn touches(row: &AskRow) -> String {
-    row.facts.get("resources").map(resources).unwrap_or_default()
-}
-
-/// How long is left, and until when.
-pub fn expiry(at: Timestamp) -> String {
-    time_left(at, SystemClock::new().now())
-}
-
-fn time_left(at: Timestamp, now: Timestamp) -> String {
-    let left = at.since(now);
-    // Rounded up: what is still to come has not passed.
-    match left.as_millis().div_ceil(1_000) {
-        0 => format!("expired at {at}"),
-        left @ 1..120 => format!("in {left} s ({at})"),
-        left @ 120..7_200 => format!("in {} min ({at})", (left + 30) / 60),
-        left => format!("in {} h ({at})", (left + 1_800) / 3_600),
-    }
-}
-
-/// The host's folder that it is about.
-pub fn folder(ask: &AskView) -> String {
-    ask.cwd().map_or_else(|| "-".to_owned(), |folder| exact(&folder, 4_096))
-}
-
-/// The session that asks; of a descendant also the one at whose root it surfaces.
-pub fn session(row: &AskRow) -> String {
-    match row.root {
-        Some(root) => format!("{} → {}", root.session_id, row.session_id),
-        None => row.session_id.to_string(),
-    }
-}
-
-/// How it stands: a settled one with who settled it, and how.
-pub fn standing(row: &AskRow) -> String {
-    let by = row.approver.as_ref().map(|name| format!(" by {}", exact(name, 80))).unwrap_or_default();
-    let said =
-        row.reply.as_ref().map(|reply| if reply.allows() { format!("allowed{by}") } else { format!("denied{by}") });
-    match (row.state, said) {
-        (AskState::Answered, Some(said)) => said,
-        (AskState::Voided, Some(said)) => {
-            format!(
-                "void: {said}, but before its call ran the session was interrupted, or things were no longer as shown; it did not run"
-            )
-        }
-        (AskState::Voided, None) => "void: its call cannot run any more".to_owned(),
-        (AskState::Expired, _) => "expired: nobody answered in time".to_owned(),
-        (AskState::Superseded, _) => "withdrawn: its call is not wanted any more".to_owned(),
-        (state, _) => render::word(&state),
-    }
 }
 
 /// The commands that go on.
@@ -257,38 +199,5 @@ impl ShownAsk {
             Err(error) => value["diff_error"] = json!(hints::explained_causes(error)),
         }
         Ok(value)
-    }
-}
-
-/// A suggested rule with its exact reach, behind what is said of it.
-pub fn suggestion(lead: &str, rule: &Value) -> String {
-    let list = |name: &str| {
-        let all = rule.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        exact(&all.collect::<Vec<_>>().join(", "), usize::MAX)
-    };
-    let reach = rule.get("reach").and_then(Value::as_str).unwrap_or_default();
-    let mut text = format!("\n{lead}: allow {}\n", exact(reach, usize::MAX));
-    let _ = writeln!(text, "  would allow: {}", list("would_allow"));
-    let not = list("would_not_allow");
-    if !not.is_empty() {
-        let _ = writeln!(text, "  would not allow: {not}");
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn what_is_still_to_come_has_not_expired() {
-        let now = Timestamp::from_micros(1_000_000_000_000);
-        let left = |left| time_left(now.plus(left), now);
-        assert!(left(Duration::ZERO).starts_with("expired at "));
-        assert!(left(Duration::from_millis(1)).starts_with("in 1 s ("));
-        assert!(left(Duration::from_millis(1_001)).starts_with("in 2 s ("));
-        assert!(left(Duration::from_secs(86_400)).starts_with("in 24 h ("));
     }
 }

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use portcullis::local::{CallSessionError, ProcessRole, restarted};
-use portcullis::operations::{AskAnswering, CallEnd};
+use portcullis::operations::ask_words;
+use portcullis::operations::{AskAnswering, CallEnd, example_input, is_wrong_input};
 use portcullis::{CallOutcome, Reply, Runtime, RuntimeError, Setup};
 use portcullis_base::{AskId, Code, EventId, SessionId, limits};
 use portcullis_config::{ApprovalMode, Settings};
@@ -19,7 +20,7 @@ use crate::exit::{ExitKind, failed, fault, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::signals::interruptible;
 use crate::world::{World, workspace};
-use crate::{ask_view, example_input, hints, home_workspace, person, told_warnings};
+use crate::{ask_view, hints, home_workspace, person, told_warnings};
 
 /// Who holds a session meanwhile, for others who come across it.
 const ROLE: ProcessRole = ProcessRole::brief("portcullis call");
@@ -216,7 +217,7 @@ pub async fn see_through(world: &World, answering: AskAnswering<'_>, term: &Term
     let row = answering.row;
     let (ask, session) = (row.ask_id, row.session_id);
     let cancel = CancellationToken::new();
-    let words = format!("waiting for {}", ask_view::tool(row));
+    let words = format!("waiting for {}", ask_words::tool(row));
     let (end, interrupted) = interruptible(term, &words, &cancel, answering.see_through(&cancel)).await?;
     let used = match end? {
         CallEnd::Observed(observed) => return Ok((*observed, interrupted)),
@@ -267,6 +268,14 @@ async fn show_all(
     Ok(ended)
 }
 
+/// What a person is told whose input did not fit: an input that does, and where to read more.
+pub async fn hint_at_input(world: Option<&World>, runtime: &Runtime, session: SessionId, tool: &str) -> Option<String> {
+    let example = example_input(runtime, session, tool).await?;
+    let words = format!("tools show {tool}");
+    let look = world.map_or_else(|| format!("portcullis {words}"), |world| world.command(&words));
+    Some(format!("an input is JSON, such as '{example}' (your own values in place of capitals); all it takes: {look}"))
+}
+
 /// Prints an observation and where its record is.
 pub async fn show(
     world: &World,
@@ -285,8 +294,8 @@ pub async fn show(
     for rule in runtime.gate().rules_against(session, observed) {
         term.note(&format!("  {}", render::exact(&rule, 4_096)));
     }
-    if example_input::is_wrong_input(observed.code.known())
-        && let Some(hint) = example_input::hint(Some(world), runtime, session, &observed.tool).await
+    if is_wrong_input(observed.code.known())
+        && let Some(hint) = hint_at_input(Some(world), runtime, session, &observed.tool).await
     {
         term.note(&safe(&hint));
     }

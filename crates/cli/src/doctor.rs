@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use portcullis::hand::Launcher;
 use portcullis::local::{lost_database, store_files};
 use portcullis::operations::ChainHealth;
-use portcullis::{NetworkAccess, StoreError};
+use portcullis::{NetworkAccess, REACHES, StoreError};
 use portcullis_base::{Clock as _, Entropy, IsolationLevel, SystemClock, SystemIds};
 use portcullis_config::caches::{self, Cache};
 use portcullis_config::{Settings, project_file};
@@ -18,11 +18,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::Globals;
-use crate::dead_rules::REACHES;
 use crate::exit::ExitKind;
 use crate::hints;
+use crate::render::quoted;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, size, styled};
-use crate::world::{World, quoted, workspace};
+use crate::world::{World, workspace};
 use crate::{audit, doctor_models, loss, spinner, telemetry};
 
 /// Room for some thousand calls with their outputs.

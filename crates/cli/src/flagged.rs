@@ -1,9 +1,9 @@
 //! Asks that `--approvals allow` or `deny` answers where no person sits: in `sessions wake` and `worker`.
 
+use portcullis::operations::ask_words;
 use portcullis::operations::{AskView, answer_waiting};
 use portcullis::{Runtime, SessionId};
 
-use crate::ask_view;
 use crate::render::{Term, safe_line};
 use crate::run::asks;
 use crate::world::World;
@@ -19,6 +19,6 @@ pub async fn answer(world: &World, runtime: &Runtime, session: SessionId, term: 
 /// Says that an ask was answered.
 pub fn tell(ask: &AskView, allowed: bool, term: &Term) {
     let word = if allowed { "allowed" } else { "refused" };
-    let tool = safe_line(&ask_view::tool(&ask.row), 80);
+    let tool = safe_line(&ask_words::tool(&ask.row), 80);
     term.note(&format!("{word} by --approvals: {tool} ({})", ask.row.ask_id));
 }

@@ -16,7 +16,7 @@ use portcullis_config::{ConfigError, trust::UnreadableTrust};
 use portcullis_event::{Body, Observed};
 use portcullis_pipeline::{Halt, ShelfError};
 
-use crate::world::quoted;
+use crate::render::quoted;
 
 const DAMAGED: &str = "`portcullis audit verify` tells what is missing; then restore the store from a backup, or go on from \
                        the last event that holds with `portcullis sessions fork`";

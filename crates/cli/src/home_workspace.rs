@@ -9,8 +9,8 @@ use portcullis_config::home_workspace::{WorkspaceRefusal, is_remembered, open_qu
 
 use crate::exit::{failed, usage};
 use crate::person;
+use crate::render::quoted;
 use crate::render::{for_stderr, place};
-use crate::world::quoted;
 
 /// Refuses a workspace that nobody said is meant. On a terminal, and where `--workspace` names it, a person is asked.
 pub fn ask(settings: &Settings, workspace: &Path) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use portcullis::Reply;
 use portcullis::operations::AskView;
+use portcullis::operations::ask_words;
 use portcullis_base::AskId;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
@@ -121,9 +122,9 @@ impl Watch<'_> {
             return self.term.bytes(format!("{}\n", ask.document()?).as_bytes());
         }
         let row = &ask.row;
-        let (id, tool, touches) = (row.ask_id, ask_view::tool(row), ask_view::touches(row));
+        let (id, tool, touches) = (row.ask_id, ask_words::tool(row), ask_words::touches(row));
         let command = self.world.command(&format!("approvals show {id}"));
-        let (folder, session) = (ask_view::folder(ask), row.session_id);
+        let (folder, session) = (ask_words::folder(ask), row.session_id);
         self.term.stream(&format!("{id} {tool} {touches} in {folder} ({session}): {command}"))
     }
 
@@ -142,7 +143,7 @@ impl Watch<'_> {
                     if now.is_pending() {
                         continue;
                     }
-                    self.term.note(&format!("{} meanwhile: {}", now.row.ask_id, ask_view::standing(&now.row)));
+                    self.term.note(&format!("{} meanwhile: {}", now.row.ask_id, ask_words::standing(&now.row)));
                     return Ok(true);
                 }
             };

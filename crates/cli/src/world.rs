@@ -12,7 +12,7 @@ use portcullis_config::{ELSEWHERE, Settings};
 
 use crate::args::Globals;
 use crate::exit::{ExitKind, failed, fault, usage};
-use crate::render::{Term, exact, place};
+use crate::render::{Term, place, quoted};
 use crate::{last_start, loss, telemetry};
 
 /// Notices of commits are hints and may be lost; whoever waits for one looks again after this.
@@ -137,33 +137,4 @@ fn repeated_flags(settings: &Settings) -> String {
         flags.push_str(&format!(" --sandbox {level}"));
     }
     flags
-}
-
-/// A word as a shell takes it.
-pub fn quoted(word: &[u8]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=+@%,".contains(c);
-    match std::str::from_utf8(word) {
-        Ok(text) if !text.is_empty() && text.chars().all(plain) => text.to_owned(),
-        // Nothing in it is hidden, so it can stand as it is.
-        Ok(text) if exact(text, usize::MAX) == text => format!("'{}'", text.replace('\'', r"'\''")),
-        _ => {
-            let octal = |byte: &u8| match char::from(*byte) {
-                c if plain(c) => c.to_string(),
-                _ => format!("\\{byte:03o}"),
-            };
-            format!("$'{}'", word.iter().map(octal).collect::<String>())
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_printed_command_can_be_pasted() {
-        assert_eq!(quoted(b"sqlite:/tmp/x.db"), "sqlite:/tmp/x.db");
-        assert_eq!(quoted(b"/a b/it's"), r"'/a b/it'\''s'");
-        assert_eq!(quoted(b"/a\x1b/\xff"), r"$'/a\033/\377'");
-    }
 }

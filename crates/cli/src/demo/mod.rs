@@ -21,13 +21,14 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{DemoArgs, Globals, ProfileName};
 use crate::exit::{ExitKind, failed, fault, streamed, usage};
 use crate::hints;
+use crate::render::quoted;
 use crate::render::{BOLD, DIM, Term, YELLOW, place as place_of, styled};
 use crate::run::drive::{Drive, Outcome};
 use crate::run::screen::Screen;
 use crate::run::words;
 use crate::run::{ModelRun, model, spent};
 use crate::signals::{Interrupts, Leave};
-use crate::world::{World, quoted};
+use crate::world::World;
 use crate::{person, wake};
 
 /// Who answers the asks of a demo.

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use portcullis::operations::AskView;
+use portcullis::operations::ask_words;
 use portcullis::{AskAnswer, Reply};
 use portcullis_config::ApprovalMode;
 use portcullis_event::AskState;
@@ -12,7 +13,7 @@ use super::screen::Screen;
 use super::typed::TypedInput;
 use crate::ask;
 use crate::ask_sheet::Sheet;
-use crate::ask_view::{self, ShownAsk};
+use crate::ask_view::ShownAsk;
 use crate::choice::{Choice, REASON, Step};
 use crate::render::{BOLD, DIM, safe_line, styled};
 use crate::signals::Interrupts;
@@ -56,7 +57,7 @@ pub fn by_flag(mode: ApprovalMode, ask: &AskView) -> Option<AskAnswer> {
 
 /// One line on a question that somebody else answered, or nobody in time.
 pub fn settled(ask: &AskView) -> String {
-    format!("{} meanwhile: {}", ask.row.ask_id, ask_view::standing(&ask.row))
+    format!("{} meanwhile: {}", ask.row.ask_id, ask_words::standing(&ask.row))
 }
 
 /// What is said where somebody else interrupted the session.
@@ -213,13 +214,13 @@ impl<'a> AskPrompt<'a> {
     fn select(&mut self, typed: &TypedInput, choice: Choice) {
         let scope = match choice {
             Choice::Session => Some("for this session".to_owned()),
-            Choice::Project => Some(format!("for every session in {}", ask_view::folder(&self.sheet.whole.0.ask))),
+            Choice::Project => Some(format!("for every session in {}", ask_words::folder(&self.sheet.whole.0.ask))),
             _ => None,
         };
         if let Some(scope) = scope {
             let lead = format!("would be remembered {scope}, until you revoke it");
             let rule = self.sheet.whole.0.asked.suggested_rules.first();
-            self.screen.print(rule.map(|rule| ask_view::suggestion(&lead, rule)).unwrap_or(lead).trim());
+            self.screen.print(rule.map(|rule| ask_words::suggestion(&lead, rule)).unwrap_or(lead).trim());
         }
         // Before it is drawn: whoever sees it may be quick.
         let shown = Instant::now();

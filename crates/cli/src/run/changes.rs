@@ -12,8 +12,9 @@ use super::ModelRun;
 use crate::ask_view;
 use crate::exit::failed;
 use crate::hints;
+use crate::render::quoted;
 use crate::render::safe_line;
-use crate::world::{World, quoted};
+use crate::world::World;
 
 /// Where tools see the workspace.
 const MOUNT: &str = "/workspace/";

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use portcullis_base::{Clock as _, SystemClock, Timestamp};
+use portcullis_event::AskState;
+use portcullis_store::AskRow;
 use serde_json::Value;
 
-use crate::hints;
-use crate::render::{self, YELLOW, exact, safe_in_ask, styled};
-use crate::world::quoted;
+use super::AskView;
+use crate::shown::{count, exact, quoted, safe_in_ask, word};
 
 /// A fact is shown to its end.
 const WHOLE: usize = usize::MAX;
@@ -24,6 +26,7 @@ const FEW: usize = 3;
 const FEW_CHARS: usize = 240;
 
 /// What a call touches, on one line.
+#[must_use]
 pub fn resources(value: &Value) -> String {
     let named = value.as_array().into_iter().flatten().map(resource);
     exact(&counted_once(named).join(", "), WHOLE)
@@ -38,6 +41,8 @@ pub struct TouchedView {
 }
 
 impl TouchedView {
+    /// What is touched, of a call with this input.
+    #[must_use]
     pub fn of(value: &Value, input: &Value) -> Self {
         let resources = value.as_array().map(Vec::as_slice).unwrap_or_default();
         // What is a text of the input is not shown a second time.
@@ -99,6 +104,7 @@ fn kind(one: &Value) -> &str {
 }
 
 /// Those that a command line does not show as it stands: all but the commands that it consists of.
+#[must_use]
 pub fn unsaid(line: &str, resources: &Value) -> Value {
     let line = unquoted(line);
     let is_said = |one: &&Value| {
@@ -129,12 +135,14 @@ fn unquoted(text: &str) -> String {
 }
 
 /// The lines that a diff adds.
+#[must_use]
 pub fn added(diff: &str) -> String {
     let added = diff.lines().filter(|line| !line.starts_with("+++ ")).filter_map(|line| line.strip_prefix('+'));
     added.collect::<Vec<_>>().join("\n")
 }
 
 /// The command line of an input, and its other fields if it has any.
+#[must_use]
 pub fn command_of(input: &Value) -> Option<(&str, Option<Value>)> {
     let fields = input.as_object()?;
     let command = fields.get("command")?.as_str()?;
@@ -144,6 +152,7 @@ pub fn command_of(input: &Value) -> Option<(&str, Option<Value>)> {
 }
 
 /// A command line in rows of its own, with its true size where it is long.
+#[must_use]
 pub fn command(text: &str) -> String {
     match is_long(text) {
         true => format!("  command: {}\n{}", counted(text), block(text)),
@@ -153,6 +162,7 @@ pub fn command(text: &str) -> String {
 
 /// The input: on one line, or each long text of it in lines of its own, with its true size. A text that stands whole in
 /// what the diff above adds is not shown a second time.
+#[must_use]
 pub fn input(value: &Value, added: &str) -> String {
     let text = value.to_string();
     let Some(fields) =
@@ -187,6 +197,7 @@ fn stands_in(text: &str, added: &str) -> bool {
 }
 
 /// A text in lines of its own.
+#[must_use]
 pub fn block(text: &str) -> String {
     let mut out = String::new();
     for line in text.split_terminator('\n') {
@@ -196,20 +207,24 @@ pub fn block(text: &str) -> String {
 }
 
 /// Its size as it is.
+#[must_use]
 pub fn counted(text: &str) -> String {
-    let characters = render::count(text.chars().count() as u64, "character");
-    format!("{characters}, {}", render::count(text.split_terminator('\n').count() as u64, "line"))
+    let characters = count(text.chars().count() as u64, "character");
+    format!("{characters}, {}", count(text.split_terminator('\n').count() as u64, "line"))
 }
 
 fn lines(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.contains('\n'))
 }
 
+/// Whether a text of an input stands in lines of its own.
+#[must_use]
 pub fn is_long(text: &str) -> bool {
     text.contains('\n') || text.chars().count() > IN_A_LINE
 }
 
 /// One fact in words.
+#[must_use]
 pub fn fact(name: &str, value: &Value) -> String {
     let flag = |yes: &str, no: &str| match value {
         Value::Bool(true) => yes.to_owned(),
@@ -218,11 +233,9 @@ pub fn fact(name: &str, value: &Value) -> String {
     match name {
         "resources" => resources(value),
         "input" => input(value, ""),
-        "project_scripts" => flag(&styled(YELLOW, "may run"), "cannot run"),
-        "reversible" => flag("yes", &styled(YELLOW, "no")),
+        "project_scripts" => flag("may run", "cannot run"),
+        "reversible" => flag("yes", "no"),
         "rule" => rule(value),
-        // The list may hold the newest alone.
-        "since_last_answer" => format!("{} ({})", plain(value), hints::ALL_WARNINGS),
         // Several parts of a call may be the same action.
         "actions" => each_once(value),
         "cwd" if value.is_null() => "/workspace".to_owned(),
@@ -238,6 +251,7 @@ fn each_once(value: &Value) -> String {
 }
 
 /// What a fact of a tool or of the surroundings is called.
+#[must_use]
 pub fn fact_name(name: &str) -> String {
     match name {
         "not_analysed" => "its words do not show all that runs".to_owned(),
@@ -272,8 +286,91 @@ fn rule(value: &Value) -> String {
     }
 }
 
+/// The tool that would run.
+#[must_use]
+pub fn tool(row: &AskRow) -> String {
+    row.facts.get("tool").and_then(Value::as_str).map(|name| exact(name, NAME_CHARS)).unwrap_or_default()
+}
+
+/// What it would touch, on one line.
+#[must_use]
+pub fn touches(row: &AskRow) -> String {
+    row.facts.get("resources").map(resources).unwrap_or_default()
+}
+
+/// How long is left, and until when.
+#[must_use]
+pub fn expiry(at: Timestamp) -> String {
+    time_left(at, SystemClock::new().now())
+}
+
+fn time_left(at: Timestamp, now: Timestamp) -> String {
+    let left = at.since(now);
+    // Rounded up: what is still to come has not passed.
+    match left.as_millis().div_ceil(1_000) {
+        0 => format!("expired at {at}"),
+        left @ 1..120 => format!("in {left} s ({at})"),
+        left @ 120..7_200 => format!("in {} min ({at})", (left + 30) / 60),
+        left => format!("in {} h ({at})", (left + 1_800) / 3_600),
+    }
+}
+
+/// The host's folder that it is about.
+#[must_use]
+pub fn folder(ask: &AskView) -> String {
+    ask.cwd().map_or_else(|| "-".to_owned(), |folder| exact(&folder, 4_096))
+}
+
+/// The session that asks; of a descendant also the one at whose root it surfaces.
+#[must_use]
+pub fn session(row: &AskRow) -> String {
+    match row.root {
+        Some(root) => format!("{} → {}", root.session_id, row.session_id),
+        None => row.session_id.to_string(),
+    }
+}
+
+/// How it stands: a settled one with who settled it, and how.
+#[must_use]
+pub fn standing(row: &AskRow) -> String {
+    let by = row.approver.as_ref().map(|name| format!(" by {}", exact(name, 80))).unwrap_or_default();
+    let said =
+        row.reply.as_ref().map(|reply| if reply.allows() { format!("allowed{by}") } else { format!("denied{by}") });
+    match (row.state, said) {
+        (AskState::Answered, Some(said)) => said,
+        (AskState::Voided, Some(said)) => {
+            format!(
+                "void: {said}, but before its call ran the session was interrupted, or things were no longer as shown; it did not run"
+            )
+        }
+        (AskState::Voided, None) => "void: its call cannot run any more".to_owned(),
+        (AskState::Expired, _) => "expired: nobody answered in time".to_owned(),
+        (AskState::Superseded, _) => "withdrawn: its call is not wanted any more".to_owned(),
+        (state, _) => word(&state),
+    }
+}
+
+/// A suggested rule with its exact reach, behind what is said of it.
+#[must_use]
+pub fn suggestion(lead: &str, rule: &Value) -> String {
+    let list = |name: &str| {
+        let all = rule.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        exact(&all.collect::<Vec<_>>().join(", "), usize::MAX)
+    };
+    let reach = rule.get("reach").and_then(Value::as_str).unwrap_or_default();
+    let mut text = format!("\n{lead}: allow {}\n", exact(reach, usize::MAX));
+    let _ = writeln!(text, "  would allow: {}", list("would_allow"));
+    let not = list("would_not_allow");
+    if !not.is_empty() {
+        let _ = writeln!(text, "  would not allow: {not}");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
 
     use super::*;
@@ -382,5 +479,15 @@ mod tests {
         assert_eq!(input(&value, &whole), "content: 14 characters, 3 lines, all of them added in the diff above");
         let part = added("--- a\n+++ b\n@@ -1,2 +1,3 @@\n one\n+two\n+three\n");
         assert!(input(&value, &part).contains("│ three"));
+    }
+
+    #[test]
+    fn what_is_still_to_come_has_not_expired() {
+        let now = Timestamp::from_micros(1_000_000_000_000);
+        let left = |left| time_left(now.plus(left), now);
+        assert!(left(Duration::ZERO).starts_with("expired at "));
+        assert!(left(Duration::from_millis(1)).starts_with("in 1 s ("));
+        assert!(left(Duration::from_millis(1_001)).starts_with("in 2 s ("));
+        assert!(left(Duration::from_secs(86_400)).starts_with("in 24 h ("));
     }
 }
