@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use portcullis::harness::Settings as Wakes;
+use portcullis::operations::lease;
 use portcullis::{Head, SessionId};
 use portcullis_agent::status::{Activation, Holder, Standing};
 use portcullis_base::{Clock as _, SystemClock};
 use portcullis_event::fold::CustomRequest;
 use serde_json::{Value, json};
 
-use crate::activity;
 use crate::render::{self, BOLD, Term, safe_line, styled};
 use crate::world::World;
 
@@ -61,7 +61,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         "retry_streak": head.failure_streak,
         "pending_queued_wakes": state.wakes.len(),
         "next_queued_wake_at": state.wakes.next().map(|(due, _)| due),
-        "lease": activity::lease(head),
+        "lease": lease(head),
         "resilience": {
             "retryable_tries": resilience.retryable_tries,
             "other_tries": resilience.other_tries,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use portcullis::harness::{Limit, WakeEnd, WakeStop, Woken};
 use portcullis::local::{ProcessRole, guided_agent, model_of, restarted};
 use portcullis::model::{Model, Scripted};
+use portcullis::operations::{contradicted, merge_into, refused, unfinished, wake_record};
 use portcullis::{RuntimeError, SessionId};
 use portcullis_event::State;
-use portcullis_event::facts::{FinalVerdict, StopReason};
+use portcullis_event::facts::StopReason;
 use portcullis_event::fold::InputContent;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::activity;
 use crate::args::Globals;
 use crate::call;
 use crate::exit::{ExitKind, failed, fault};
@@ -79,7 +79,7 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
     let go_on = waiting(&world, session, &state).await?;
     let ended = match &woken {
         Woken::Executed(end) => {
-            let facts = if term.json { activity::facts(&world, session, end).await? } else { Value::Null };
+            let facts = if term.json { world.archive.wake_document(session, end).await? } else { Value::Null };
             show(session, end, (&state, facts), &go_on, term)?
         }
         Woken::Idle => {
@@ -99,30 +99,6 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
         }
     };
     Ok(ended.or_interrupted(interrupted))
-}
-
-/// Whether the model, or whoever serves it, declined.
-pub fn refused(end: &WakeEnd) -> bool {
-    end.stop == WakeStop::Idle(StopReason::Refusal)
-}
-
-/// Whether it stopped at a limit before it had answered.
-pub fn unfinished(end: &WakeEnd) -> bool {
-    end.stop == WakeStop::Idle(StopReason::BudgetReached)
-}
-
-/// Which limit that was, for a program.
-pub fn limit_word(end: &WakeEnd) -> &'static str {
-    match end.limit {
-        Some(Limit::Requests(_)) => "requests",
-        Some(Limit::Loop) => "loop",
-        None => "output_tokens",
-    }
-}
-
-/// Whether the last answer claims what did not happen.
-pub fn contradicted(end: &WakeEnd) -> bool {
-    end.checked.as_ref().is_some_and(|checked| checked.verdict == FinalVerdict::Contradicted)
 }
 
 /// What there is to say of a last answer that is none, or that looks like one and is not.
@@ -186,8 +162,8 @@ fn show(
         WakeStop::Broken => ExitKind::Interrupted,
     };
     if term.json {
-        let mut document = record(end, state);
-        activity::merge(&mut document, facts);
+        let mut document = wake_record(end, state);
+        merge_into(&mut document, facts);
         document["session_id"] = json!(session);
         document["executed"] = json!(true);
         document["response"] = json!(end.text);
@@ -229,27 +205,4 @@ fn show(
         term.print(&format!("waits for an answer: {command}"))?;
     }
     Ok(ended)
-}
-
-/// The word for why a wake ended, and what else it came to, as programs read it.
-pub fn record(end: &WakeEnd, state: &State) -> Value {
-    let (word, more) = match &end.stop {
-        WakeStop::Idle(reason) => ("idle", json!(reason)),
-        WakeStop::RequiresAction(ids) => ("requires_action", json!({"event_ids": ids})),
-        WakeStop::Rescheduled(at) => ("rescheduling", json!({"next_due_at": at})),
-        WakeStop::Retrying { error, at } => {
-            ("rescheduling", json!({"failure": error.failure.as_str(), "next_due_at": at}))
-        }
-        WakeStop::GaveUp { error } => ("retries_exhausted", json!({"failure": error.failure.as_str()})),
-        WakeStop::Broken => ("broken_off", Value::Null),
-    };
-    let wakes: Vec<Value> = state.wakes.pending().map(|wake| json!(wake)).collect();
-    json!({
-        "wake_id": end.wake_id,
-        "stop_reason": word,
-        "stop": more,
-        "processed_event_ids": end.processed,
-        "queued_wakes": wakes,
-        "response_preview": activity::preview(&end.text),
-    })
 }

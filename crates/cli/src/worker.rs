@@ -7,21 +7,20 @@ use std::time::Duration;
 use portcullis::harness::{Activity, SESSIONS_AT_ONCE, WorkerSettings, WorkerStop};
 use portcullis::local::{CrewError, CrewHost, CrewModels, CrewNews, HostError, OpenedModel, ProcessRole, SessionCrew};
 use portcullis::model::Destination;
-use portcullis::operations::AskView;
+use portcullis::operations::{AskView, WorkerReport};
 use portcullis::{AskAnswer, SessionId, StoreError};
 use portcullis_config::{ApprovalMode, ConfigError, Settings};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::activity::WorkerReport;
 use crate::args::{Globals, WorkerArgs};
 use crate::exit::{ExitKind, streamed};
 use crate::render::{self, Term};
 use crate::run::{asks, model, warn_of};
 use crate::signals::Leave;
 use crate::world::World;
-use crate::{ask, flagged, hints, last_start};
+use crate::{activity, ask, flagged, hints, last_start};
 
 /// How often sessions that were named are looked at for asks which another process raised.
 const LOOK_FOR_ASKS: Duration = Duration::from_secs(1);
@@ -62,7 +61,7 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
     };
     // Whoever does not listen any more is about to leave.
     let journal = move |activity: Activity<'_>| {
-        drop(WorkerReport::of(activity, &told).map(|happened| happens.send(happened)));
+        drop(activity::report_of(activity, &told).map(|happened| happens.send(happened)));
     };
     let worker = crew.worker(worker_settings, Arc::new(journal));
     let stop = CancellationToken::new();
@@ -140,7 +139,7 @@ async fn opened(settings: &Settings, term: &Term) -> anyhow::Result<World> {
         let error = match tokio::task::spawn_blocking(move || World::open(again, &told)).await? {
             Ok(world) => {
                 if waited {
-                    WorkerReport::of(Activity::StoreBack, term);
+                    activity::report_of(Activity::StoreBack, term);
                 }
                 return Ok(world);
             }
@@ -151,7 +150,7 @@ async fn opened(settings: &Settings, term: &Term) -> anyhow::Result<World> {
             .filter(|found| matches!(found, StoreError::Locked(_) | StoreError::DiskFull { .. }));
         let Some(passing) = passing else { return Err(error) };
         if !std::mem::replace(&mut waited, true) {
-            WorkerReport::of(Activity::StoreFailed { error: passing }, term);
+            activity::report_of(Activity::StoreFailed { error: passing }, term);
         }
         tokio::time::sleep(OPEN_AGAIN).await;
     }
@@ -224,7 +223,7 @@ impl CrewHost for WorkerHost {
 
 /// Tells of it, and answers what it waits for if a flag does. Gives how many asks that were.
 async fn heard(happened: &WorkerReport, (world, crew): (&World, &SessionCrew), term: &Term) -> usize {
-    happened.tell(world, term).await;
+    activity::tell(happened, world, term).await;
     match happened.waiting() {
         Some(session) => crew.answer(session).await,
         None => 0,

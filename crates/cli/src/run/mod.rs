@@ -22,7 +22,7 @@ use std::time::Instant;
 use portcullis::harness::{Guidance, Settings as Wakes, WakeEnd};
 use portcullis::local::sandbox_words;
 use portcullis::model::{Failure, Model, ModelError};
-use portcullis::operations::{AskView, ending};
+use portcullis::operations::{AskView, contradicted, ending, limit_word, refused, unfinished};
 use portcullis::{Agent, AgentParts, Profile, ProjectGuidance, Runtime, RuntimeError, SessionId, SystemIds};
 use portcullis_base::{EventId, WakeId};
 use portcullis_config::ModelChoice;
@@ -308,16 +308,16 @@ impl ModelRun<'_> {
                 (ExitKind::Waits, self.waits(&[], &handed_over, screen).await)
             }
             Outcome::Done(end) => {
-                let (ended, stop) = match (wake::refused(end), wake::contradicted(end)) {
+                let (ended, stop) = match (refused(end), contradicted(end)) {
                     (true, _) => (ExitKind::Failed, "refusal"),
-                    _ if wake::unfinished(end) => (ExitKind::Failed, "limit"),
+                    _ if unfinished(end) => (ExitKind::Failed, "limit"),
                     (false, true) => (ExitKind::Failed, "done"),
                     (false, false) => (ExitKind::Done, "done"),
                 };
                 done(end, screen);
                 let mut document = json!({"stop": stop, "text": end.text, "checked": end.checked});
-                if wake::unfinished(end) {
-                    document["limit"] = json!(wake::limit_word(end));
+                if unfinished(end) {
+                    document["limit"] = json!(limit_word(end));
                 }
                 (ended, document)
             }
@@ -473,7 +473,7 @@ fn done(end: &WakeEnd, screen: &Screen) {
     match (wake::no_answer(end), &end.checked) {
         (Some(words), _) => screen.error(&words),
         // It is why the run fails.
-        (None, Some(checked)) if wake::contradicted(end) => screen.needed(&words::verdict(checked)),
+        (None, Some(checked)) if contradicted(end) => screen.needed(&words::verdict(checked)),
         (None, Some(checked)) => screen.line(&words::verdict(checked)),
         (None, None) => {}
     }

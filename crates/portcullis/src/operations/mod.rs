@@ -22,6 +22,7 @@ mod id_parts;
 mod import;
 mod search;
 mod session_view;
+mod wake_record;
 
 use std::sync::Arc;
 
@@ -49,6 +50,9 @@ pub use id_parts::{IdKind, IdPartError, fits, only_id};
 pub use import::{ImportError, ImportedSession, SoundExport, import_session};
 pub use search::UnsearchedEvents;
 pub use session_view::SessionView;
+pub use wake_record::{
+    WorkerDeed, WorkerReport, contradicted, lease, limit_word, merge_into, refused, unfinished, wake_record,
+};
 
 /// Hears how many more events were worked on.
 pub type EventsSeen<'a> = &'a (dyn Fn(u64) + Sync);
