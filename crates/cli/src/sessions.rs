@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use portcullis::operations::{SessionView, ending};
+use portcullis::operations::{SessionView, call_row, ending, session_row};
 use portcullis::{Head, SessionSummary, StoreError};
 use portcullis_agent::calls::{RecordedCall, SessionCalls};
 use portcullis_agent::status::head_reads_as;
@@ -110,22 +110,6 @@ async fn exists(world: &World, session: SessionId) -> anyhow::Result<()> {
     }
 }
 
-fn row_of(summary: &SessionSummary) -> Value {
-    let SessionSummary { session_id, row, head } = summary;
-    json!({
-        "session_id": session_id,
-        "title": row.title,
-        "workspace": row.workspace,
-        "status": head_reads_as(head),
-        "events": head.last_seq,
-        "waiting": head.blocked_n,
-        "next_wake_at": head.wake.map(|wake| wake.due_at),
-        "created_at": row.created_at,
-        "updated_at": head.updated_at,
-        "head_hash": head.last_hash,
-    })
-}
-
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
     let world = World::look(globals.settings()?)?;
     let (mut all, lost) = match &world {
@@ -136,7 +120,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
     let more = all.len() > LISTED;
     all.truncate(LISTED);
     if term.json {
-        let rows: Vec<Value> = all.iter().map(row_of).collect();
+        let rows: Vec<Value> = all.iter().map(session_row).collect();
         return term.document(&json!({"sessions": rows, "more": more}));
     }
     if all.is_empty() {
@@ -181,7 +165,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     let SessionView { created, head, asks, wakes, done } = world.archive.session_view(session).await?;
     let SessionCalls { calls, warnings, checked } = done;
     if term.json {
-        let calls: Vec<Value> = calls.iter().map(call_document).collect();
+        let calls: Vec<Value> = calls.iter().map(call_row).collect();
         return term.document(&json!({
             "session_id": session,
             "title": created.name,
@@ -273,18 +257,6 @@ fn outputs(calls: &[RecordedCall], command: &str) -> String {
     }
     text.extend(all.into_iter().take(OUTPUTS).rev());
     text
-}
-
-fn call_document(call: &RecordedCall) -> Value {
-    let mut value = json!(call.row);
-    if let Some(observed) = &call.observed {
-        value["ok"] = json!(observed.ok);
-        value["code"] = json!(observed.code);
-        value["duration_us"] = json!(observed.duration_us);
-        value["summary"] = json!(observed.summary);
-        value["warnings"] = json!(observed.warnings);
-    }
-    value
 }
 
 fn call_line(call: &RecordedCall) -> Vec<String> {

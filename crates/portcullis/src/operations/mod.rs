@@ -21,7 +21,9 @@ mod health;
 mod id_parts;
 mod import;
 mod search;
+mod session_documents;
 mod session_view;
+mod span_document;
 mod wake_record;
 
 use std::sync::Arc;
@@ -49,7 +51,9 @@ pub use health::ChainHealth;
 pub use id_parts::{IdKind, IdPartError, fits, only_id};
 pub use import::{ImportError, ImportedSession, SoundExport, import_session};
 pub use search::UnsearchedEvents;
+pub use session_documents::{call_row, session_row, status_document, tree_document};
 pub use session_view::SessionView;
+pub use span_document::{SpanDocument, span_name, span_result};
 pub use wake_record::{
     WorkerDeed, WorkerReport, contradicted, lease, limit_word, merge_into, refused, unfinished, wake_record,
 };
