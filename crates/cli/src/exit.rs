@@ -264,7 +264,10 @@ fn ended_by(error: &anyhow::Error) -> (ExitKind, bool) {
                 RuntimeError::Store(error) | RuntimeError::Grant(GrantError::Store(error)) => store_ending(error),
                 RuntimeError::Grant(_) => ExitKind::Failed,
                 RuntimeError::Halted(Halt::PersistFailed(error)) => store_ending(error),
-                RuntimeError::Workspace(_) => ExitKind::Usage,
+                // A tool of a client that cannot be offered is a mistake in its file.
+                RuntimeError::Workspace(_) | RuntimeError::CustomTool(_) | RuntimeError::NameTaken(_) => {
+                    ExitKind::Usage
+                }
                 RuntimeError::Refused(_) => ExitKind::Failed,
                 RuntimeError::NoObservation(_) => ExitKind::Failed,
                 RuntimeError::OnlyAPerson(_) => ExitKind::Waits,

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use portcullis::local::{AddressedSession, ProcessRole};
-use portcullis::{SessionId, Setup};
+use portcullis::SessionId;
+use portcullis::local::{AddressedSession, NewSession, ProcessRole};
 use portcullis_base::EventId;
 use serde_json::json;
 
@@ -13,15 +13,13 @@ use crate::custom_tools;
 use crate::exit::usage;
 use crate::home_workspace;
 use crate::person;
-use crate::render::{self, Term};
+use crate::render::Term;
 use crate::run::changes::FileChanges;
 use crate::wake;
 use crate::world::{World, workspace};
 
 /// Who holds a session meanwhile, for others who come across it.
 const ROLE: ProcessRole = ProcessRole::standing("portcullis sessions");
-/// Characters of a message that become a session's name.
-const NAME_CHARS: usize = 60;
 
 pub async fn new(
     message: Option<&str>,
@@ -29,22 +27,15 @@ pub async fn new(
     globals: &Globals,
     term: &Term,
 ) -> anyhow::Result<()> {
-    let custom = custom_tools::read(custom_tools)?;
+    let custom_tools = custom_tools::read(custom_tools)?;
     let settings = globals.settings_of_a_model()?;
     let folder = workspace(globals)?;
     home_workspace::ask(&settings, &folder)?;
     settings.policy(&folder)?;
-    let words = message.map(words).transpose()?;
+    let message = message.map(words).transpose()?;
     let world = World::open(settings, term)?;
-    let runtime = world.runtime(&folder, ROLE)?;
-    let named =
-        name.or_else(|| words.as_deref().map(|words| render::safe_line(&runtime.gate().masked(words), NAME_CHARS)));
-    let setup = Setup { custom_tools: custom, model: world.settings.model.setup(None), ..runtime.setup().clone() };
-    let session = custom_tools::session(&runtime, named.as_deref().unwrap_or("session"), &setup).await?;
-    let event = match &words {
-        Some(words) => Some(runtime.say(session, &person::login(), words).await?),
-        None => None,
-    };
+    let new = NewSession { name, message, custom_tools };
+    let (session, event) = world.open_session(&folder, new, &person::login(), ROLE).await?;
     let next = match event {
         Some(_) => world.command(&format!("sessions wake {session}")),
         None => world.command(&format!("sessions send {session} 'MESSAGE'")),
@@ -62,9 +53,9 @@ pub async fn send(globals: &Globals, session: SessionId, message: &str, term: &T
     let (world, opened) = addressed(globals, session).await?;
     // What a person took back since somebody last spoke is told with it.
     for note in FileChanges::load(&world, session).await?.untold {
-        opened.runtime.say(session, &person::login(), &note).await?;
+        opened.post(&person::login(), &note).await?;
     }
-    let event = opened.runtime.say(session, &person::login(), &words).await?;
+    let event = opened.post(&person::login(), &words).await?;
     told(&world, &opened, event, ("said", "takes this up"), term).await
 }
 
@@ -86,7 +77,7 @@ pub async fn answer(
 ) -> anyhow::Result<()> {
     let output = if output == "-" { call::said()? } else { output.to_owned() };
     let (world, opened) = addressed(globals, session).await?;
-    let event = opened.runtime.answer(session, &person::login(), request, (&output, error)).await?;
+    let event = opened.answer(&person::login(), request, (&output, error)).await?;
     told(&world, &opened, event, ("answered", "takes this up"), term).await
 }
 

@@ -56,7 +56,7 @@ pub async fn open(
         let runtime = world.runtime(folder, ROLE)?;
         let custom_tools = custom_tools::read(args.custom_tools.as_deref())?;
         let setup = Setup { model: own, custom_tools, ..runtime.setup().clone() };
-        let session = custom_tools::session(&runtime, &title(&runtime.gate().masked(named)), &setup).await?;
+        let session = runtime.create_session_by(&title(&runtime.gate().masked(named)), &setup).await?;
         return Ok(OpenedSession { runtime, session, model, choice: settings.model.clone() });
     }
     let session = match args.session {

@@ -9,7 +9,7 @@ mod installation;
 mod models;
 mod trial;
 
-pub use addressed::{AddressedSession, ResolvedCall};
+pub use addressed::{AddressedSession, NewSession, ResolvedCall};
 pub use call_session::{CallSessionError, call_session, next_call_session};
 pub use crew::{
     CrewError, CrewHost, CrewModels, CrewNews, HostError, SessionCrew, guided_agent, model_of, restarted, sandbox_words,
