@@ -34,15 +34,12 @@ pub const ALL_WARNINGS: &str = "`portcullis sessions show` lists every warning";
 
 /// The error that another only passes on: how a run ends and which hint there is go by this one.
 pub fn bare<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
-    let inner = (error.downcast_ref().map(InstallationError::bare))
-        .or_else(|| error.downcast_ref().map(CrewError::bare))
-        .or_else(|| error.downcast_ref().map(AnswerError::bare))
-        .or_else(|| error.downcast_ref().map(AskViewError::bare))
-        .or_else(|| error.downcast_ref().map(ContentError::bare));
-    match inner {
-        Some(inner) if !std::ptr::addr_eq(inner, error) => bare(inner),
-        _ => error,
-    }
+    let inner = (error.downcast_ref().and_then(InstallationError::bare))
+        .or_else(|| error.downcast_ref().and_then(CrewError::bare))
+        .or_else(|| error.downcast_ref().and_then(AnswerError::bare))
+        .or_else(|| error.downcast_ref().and_then(AskViewError::bare))
+        .or_else(|| error.downcast_ref().and_then(ContentError::bare));
+    inner.map_or(error, bare)
 }
 
 /// An error with its causes.
@@ -221,7 +218,7 @@ mod tests {
     fn an_error_that_wraps_another_has_the_hint_of_the_inner_one() {
         let session = SessionId::from_u128(1);
         let lost = || StoreError::NoSession(session);
-        let wrapped: [Box<dyn Error>; 8] = [
+        let wrapped: [Box<dyn Error>; 11] = [
             Box::new(lost()),
             Box::new(RuntimeError::Store(lost())),
             Box::new(RuntimeError::Halted(Halt::PersistFailed(lost()))),
@@ -230,6 +227,9 @@ mod tests {
             Box::new(ShelfError::Store(lost())),
             Box::new(Halt::PersistFailed(lost())),
             Box::new(ServeFault::Store(lost())),
+            Box::new(InstallationError::Runtime(RuntimeError::Store(lost()))),
+            Box::new(CrewError::Answer(AnswerError::View(AskViewError::Store(lost())))),
+            Box::new(ContentError::Shelf(ShelfError::Store(lost()))),
         ];
         for error in wrapped {
             let text = explained(error.as_ref());

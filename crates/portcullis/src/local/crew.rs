@@ -128,14 +128,14 @@ pub enum CrewError {
 }
 
 impl CrewError {
-    /// The error itself, which has a kind and perhaps a hint of its own.
+    /// The error that this one passes on, whose kind and hint count.
     #[must_use]
-    pub fn bare(&self) -> &(dyn Error + 'static) {
+    pub fn bare(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Installation(error) => error,
-            Self::Model(error) => error,
-            Self::Host(error) => &**error,
-            Self::Answer(error) => error,
+            Self::Installation(error) => Some(error),
+            Self::Model(error) => Some(error),
+            Self::Host(error) => Some(&**error),
+            Self::Answer(error) => Some(error),
         }
     }
 }

@@ -69,16 +69,16 @@ pub enum InstallationError {
 }
 
 impl InstallationError {
-    /// The error itself, where this only passes one on: it has a kind and perhaps a hint of its own.
+    /// The error that this one passes on, whose kind and hint count.
     #[must_use]
-    pub fn bare(&self) -> &(dyn Error + 'static) {
+    pub fn bare(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Config(error) => error,
-            Self::Store(error) => error,
-            Self::Runtime(error) => error,
-            Self::Contents(error) => error,
-            Self::Workspace(error) => error,
-            own => own,
+            Self::Config(error) => Some(error),
+            Self::Store(error) => Some(error),
+            Self::Runtime(error) => Some(error),
+            Self::Contents(error) => Some(error),
+            Self::Workspace(error) => Some(error),
+            _ => None,
         }
     }
 }

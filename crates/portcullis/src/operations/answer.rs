@@ -76,13 +76,13 @@ impl From<StoreError> for AnswerError {
 }
 
 impl AnswerError {
-    /// The error itself, which has a kind and perhaps a hint of its own.
+    /// The error that this one passes on, whose kind and hint count.
     #[must_use]
-    pub fn bare(&self) -> &(dyn Error + 'static) {
+    pub fn bare(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Content(error) => error,
-            Self::View(error) => error,
-            Self::Runtime(error) => error,
+            Self::Content(error) => Some(error),
+            Self::View(error) => Some(error),
+            Self::Runtime(error) => Some(error),
         }
     }
 }

@@ -63,13 +63,13 @@ pub enum ContentError {
 }
 
 impl ContentError {
-    /// The error itself, which has a kind and perhaps a hint of its own.
+    /// The error that this one passes on, whose kind and hint count.
     #[must_use]
-    pub fn bare(&self) -> &(dyn Error + 'static) {
+    pub fn bare(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Shelf(error) => error,
-            Self::Folder(error) => error,
-            Self::Bytes(error) => error,
+            Self::Shelf(error) => Some(error),
+            Self::Folder(error) => Some(error),
+            Self::Bytes(error) => Some(error),
         }
     }
 }

@@ -53,12 +53,12 @@ pub enum AskViewError {
 }
 
 impl AskViewError {
-    /// The error itself, which has a kind and perhaps a hint of its own.
+    /// The error that this one passes on, whose kind and hint count.
     #[must_use]
-    pub fn bare(&self) -> &(dyn Error + 'static) {
+    pub fn bare(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Store(error) => error,
-            own => own,
+            Self::Store(error) => Some(error),
+            _ => None,
         }
     }
 }
