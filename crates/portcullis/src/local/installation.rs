@@ -1,7 +1,7 @@
 //! The store that the settings name, opened with its keys, and runtimes over it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use portcullis_agent::setup::Setup;
@@ -14,7 +14,7 @@ use portcullis_secret::SecretText;
 use portcullis_store::{AskRow, HostLiveness, LocalArtifacts, LossBook, LostEnd, Store, StoreError};
 use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 
-use super::InstallationError;
+use super::{InstallationError, store_files};
 use crate::operations::{Archive, AskView, AskViewError, Export, Operator, StoreAudit, UnopenedContents, WholeAsk};
 use crate::{Runtime, RuntimeBuilder};
 
@@ -46,46 +46,6 @@ impl ProcessRole {
         let builder = builder.called(self.what);
         if self.brief { builder.brief() } else { builder }
     }
-}
-
-/// Whether there is a store where the settings say.
-pub enum StorePresence {
-    /// There is.
-    There,
-    /// There is none, and nothing tells that there ever was one.
-    NotYet,
-    /// A database was there and is gone: the mark beside it names these logs.
-    Gone(Vec<LostEnd>),
-}
-
-impl StorePresence {
-    /// Looks, and opens nothing.
-    ///
-    /// # Errors
-    /// If the place cannot be looked at.
-    pub fn of(settings: &Settings) -> io::Result<Self> {
-        if settings.database.try_exists()? {
-            return Ok(Self::There);
-        }
-        let lost = lost_database(settings);
-        Ok(if lost.is_empty() { Self::NotYet } else { Self::Gone(lost) })
-    }
-}
-
-/// The logs of a database that was there and is gone, if its mark is left.
-#[must_use]
-pub fn lost_database(settings: &Settings) -> Vec<LostEnd> {
-    SqliteStore::gone_from(&settings.database)
-}
-
-/// The database with the files that belong to it; the last one is its mark.
-#[must_use]
-pub fn store_files(settings: &Settings) -> [PathBuf; 4] {
-    ["", "-wal", "-shm", "-mark"].map(|suffix| {
-        let mut file = settings.database.clone().into_os_string();
-        file.push(suffix);
-        file.into()
-    })
 }
 
 /// A runtime in the making that knows no store: enough to say what is offered.

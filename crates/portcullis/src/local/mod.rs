@@ -7,6 +7,7 @@ mod crew;
 mod error;
 mod installation;
 mod models;
+mod presence;
 mod trial;
 
 pub use addressed::{AddressedSession, NewSession, ResolvedCall};
@@ -15,6 +16,7 @@ pub use crew::{
     CrewError, CrewHost, CrewModels, CrewNews, HostError, SessionCrew, guided_agent, model_of, restarted, sandbox_words,
 };
 pub use error::InstallationError;
-pub use installation::{Installation, ProcessRole, StorePresence, ToldOfFolder, lost_database, offering, store_files};
+pub use installation::{Installation, ProcessRole, ToldOfFolder, offering};
 pub use models::{ModelOpening, OpenedModel};
+pub use presence::{StorePresence, lost_database, store_files};
 pub use trial::RulesOnTrial;

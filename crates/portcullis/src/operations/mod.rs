@@ -24,6 +24,7 @@ mod search;
 mod session_documents;
 mod session_view;
 mod span_document;
+mod touched;
 mod wake_record;
 
 use std::sync::Arc;
