@@ -84,6 +84,15 @@ fn approval_modes() -> impl TypedValueParser<Value = ApprovalMode> {
 }
 
 impl Globals {
+    /// The settings of a run in which a model works: profile `code`, unless a flag says otherwise.
+    pub fn settings_of_a_model(&self) -> Result<Settings, ConfigError> {
+        let mut settings = self.settings()?;
+        if self.profile.is_none() {
+            settings.profile = Profile::Code;
+        }
+        Ok(settings)
+    }
+
     /// What the flags, the variables and the files say together.
     pub fn settings(&self) -> Result<Settings, ConfigError> {
         Settings::load(&Flags {

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use crate::ask_text::AskDetail;
-use crate::ask_view::WholeAsk;
+use crate::ask_view::ShownAsk;
 use crate::choice::{Choice, Chooser, Step};
 use crate::pages::{Pages, Size};
 use crate::render::{DIM, styled};
@@ -15,7 +15,7 @@ use crate::typing::Input;
 const ANEW: &str = "the terminal has another size: this is shown again from its beginning";
 
 pub struct Sheet {
-    pub whole: WholeAsk,
+    pub whole: ShownAsk,
     pub chooser: Chooser,
     pages: Pages,
     detail: AskDetail,
@@ -25,7 +25,7 @@ pub struct Sheet {
 
 impl Sheet {
     /// The ask, and its first page.
-    pub fn new(whole: WholeAsk, besides: &'static [Choice]) -> (Self, String) {
+    pub fn new(whole: ShownAsk, besides: &'static [Choice]) -> (Self, String) {
         let detail = AskDetail::Short;
         let pages = whole.pages(detail, besides, Size::of_terminal());
         let mut sheet = Self { whole, chooser: Chooser::new(Vec::new()), pages, detail, besides };

@@ -2,11 +2,14 @@
 
 use std::fmt::Write as _;
 
-use portcullis_store::AskRow;
+use portcullis::AskRow;
+use portcullis::operations::ask_words::{
+    self, NAME_CHARS, TouchedView, added, command, command_of, expiry, fact_name, folder, input, session, standing,
+    suggestion, tool, unsaid,
+};
 use serde_json::Value;
 
-use crate::ask_facts::{NAME_CHARS, TouchedView, added, command, command_of, fact, fact_name, input, unsaid};
-use crate::ask_view::{WholeAsk, changes, expiry, folder, session, standing, suggestion, tool};
+use crate::ask_view::{ShownAsk, changes};
 use crate::hints;
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
 
@@ -42,6 +45,18 @@ pub const SAID: [(&str, &str); 2] = [("runs_with", "runs with"), ("tool_says", "
 const OUTDATED: &str =
     "the rules changed after this was asked: an allow would be void and run nothing; make the call again";
 
+/// One fact in words, with what is to be minded in colour.
+pub fn fact(name: &str, value: &Value) -> String {
+    let words = ask_words::fact(name, value);
+    match (name, value) {
+        ("project_scripts", Value::Bool(true)) => styled(YELLOW, &words),
+        ("reversible", value) if *value != Value::Bool(true) => styled(YELLOW, &words),
+        // The list may hold the newest alone.
+        ("since_last_answer", _) => format!("{words} ({})", hints::ALL_WARNINGS),
+        _ => words,
+    }
+}
+
 /// The lines of a fact that holds others.
 pub fn said(row: &AskRow, name: &str) -> Vec<String> {
     match row.facts.get(name) {
@@ -65,31 +80,31 @@ fn goes_without_saying(name: &str, value: &Value, row: &AskRow) -> bool {
     }
 }
 
-impl WholeAsk {
+impl ShownAsk {
     /// For a person.
     pub fn text(&self, detail: AskDetail) -> String {
-        let row = &self.ask.row;
-        let (short, pending) = (detail == AskDetail::Short, self.ask.is_pending());
+        let row = &self.0.ask.row;
+        let (short, pending) = (detail == AskDetail::Short, self.0.ask.is_pending());
         let mut text = format!("{} {}\n", styled(BOLD, &tool(row)), styled(DIM, &row.ask_id.to_string()));
         let null = Value::Null;
         let given = row.facts.get("input").unwrap_or(&null);
         let (line, others) =
             command_of(given).map_or((None, Some(given.clone())), |(line, others)| (Some(line), others));
         text.push_str(&line.map(command).unwrap_or_default());
-        match &self.diff {
+        match &self.0.diff {
             Ok(diff) => text.push_str(&diff.as_deref().map(changes).unwrap_or_default()),
             Err(error) => {
-                let words = exact(&hints::explained_chain(error), NAME_CHARS);
+                let words = exact(&hints::explained_causes(error), NAME_CHARS);
                 let _ = writeln!(text, "  {}", styled(YELLOW.bold(), &words));
             }
         }
         let mut line_of = |label: &str, value: &str| {
             let _ = writeln!(text, "{}", format!("  {label:<15} {value}").trim_end());
         };
-        if self.outdated {
+        if self.0.outdated {
             line_of("", &styled(YELLOW.bold(), OUTDATED));
         }
-        let added = self.diff.as_ref().ok().and_then(Option::as_deref).map(added).unwrap_or_default();
+        let added = self.0.diff.as_ref().ok().and_then(Option::as_deref).map(added).unwrap_or_default();
         let resources = row.facts.get("resources").unwrap_or(&null);
         let unsaid = unsaid(line.unwrap_or_default(), resources);
         let count = |all: &Value| all.as_array().map_or(0, Vec::len) as u64;
@@ -110,7 +125,7 @@ impl WholeAsk {
                 (name, Some(value)) => line_of(label, &fact(name, value)),
             }
             if *name == "cwd" {
-                line_of(if short { "in" } else { "workspace" }, &folder(&self.ask));
+                line_of(if short { "in" } else { "workspace" }, &folder(&self.0.ask));
             }
         }
         for (name, value) in row.facts.as_object().into_iter().flatten() {
@@ -126,9 +141,9 @@ impl WholeAsk {
             line_of("pinned", "every call asks; no remembered allow answers it");
         }
         let by_default = row.facts.pointer("/rule/id").and_then(Value::as_str).is_none_or(|id| id.contains(':'));
-        if pending && self.asked.only_a_person {
+        if pending && self.0.asked.only_a_person {
             line_of("only once", "it may hide a command that a rule denies, so a person looks at each such line");
-        } else if pending && self.asked.grantable.is_none() && by_default {
+        } else if pending && self.0.asked.grantable.is_none() && by_default {
             line_of("only once", "no rule can be offered that would allow exactly this and nothing else");
         }
         if !short {
@@ -141,7 +156,7 @@ impl WholeAsk {
         if let Some(all) = touched.all {
             line_of("touches in all", &all);
         }
-        for rule in self.asked.suggested_rules.iter().filter(|_| pending && !short) {
+        for rule in self.0.asked.suggested_rules.iter().filter(|_| pending && !short) {
             text.push_str(&suggestion("a rule would settle this for good", rule));
         }
         text

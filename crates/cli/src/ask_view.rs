@@ -3,17 +3,16 @@
 
 use std::fmt::Write as _;
 
-use portcullis_base::{Clock as _, SystemClock, Timestamp};
-use portcullis_event::AskState;
-use portcullis_event::facts::PermissionAsked;
-use portcullis_store::AskRow;
+use portcullis::AskRow;
+use portcullis::operations::ask_words::{
+    NAME_CHARS, TouchedView, command, command_of, expiry, folder, is_long, session, tool, unsaid,
+};
+use portcullis::operations::{AskView, WholeAsk};
 use serde_json::{Value, json};
 
 use crate::approvals::ROLE;
-use crate::ask::{self, Ask};
-use crate::ask_facts::{NAME_CHARS, TouchedView, command, command_of, fact, is_long, resources, unsaid};
-pub use crate::ask_kept::diff;
-use crate::ask_text::{AskDetail, SAID, said};
+use crate::ask;
+use crate::ask_text::{AskDetail, SAID, fact, said};
 use crate::choice::{Choice, Chooser};
 use crate::hints;
 use crate::pages::{Pages, Size};
@@ -21,11 +20,6 @@ use crate::render::{self, BOLD, exact, styled};
 use crate::rows::BAR;
 use crate::run::words;
 use crate::world::World;
-
-/// The tool that would run.
-pub fn tool(row: &AskRow) -> String {
-    row.facts.get("tool").and_then(Value::as_str).map(|name| exact(name, NAME_CHARS)).unwrap_or_default()
-}
 
 /// The call that would run: its tool and what it is about.
 pub fn call(row: &AskRow) -> String {
@@ -43,61 +37,8 @@ pub fn about(row: &AskRow) -> String {
     exact(&call(row).replace('\n', "⏎"), NAME_CHARS)
 }
 
-/// What it would touch, on one line.
-pub fn touches(row: &AskRow) -> String {
-    row.facts.get("resources").map(resources).unwrap_or_default()
-}
-
-/// How long is left, and until when.
-pub fn expiry(at: Timestamp) -> String {
-    time_left(at, SystemClock::new().now())
-}
-
-fn time_left(at: Timestamp, now: Timestamp) -> String {
-    let left = at.since(now);
-    // Rounded up: what is still to come has not passed.
-    match left.as_millis().div_ceil(1_000) {
-        0 => format!("expired at {at}"),
-        left @ 1..120 => format!("in {left} s ({at})"),
-        left @ 120..7_200 => format!("in {} min ({at})", (left + 30) / 60),
-        left => format!("in {} h ({at})", (left + 1_800) / 3_600),
-    }
-}
-
-/// The host's folder that it is about.
-pub fn folder(ask: &Ask) -> String {
-    ask.cwd().map_or_else(|| "-".to_owned(), |folder| exact(&folder, 4_096))
-}
-
-/// The session that asks; of a descendant also the one at whose root it surfaces.
-pub fn session(row: &AskRow) -> String {
-    match row.root {
-        Some(root) => format!("{} → {}", root.session_id, row.session_id),
-        None => row.session_id.to_string(),
-    }
-}
-
-/// How it stands: a settled one with who settled it, and how.
-pub fn standing(row: &AskRow) -> String {
-    let by = row.approver.as_ref().map(|name| format!(" by {}", exact(name, 80))).unwrap_or_default();
-    let said =
-        row.reply.as_ref().map(|reply| if reply.allows() { format!("allowed{by}") } else { format!("denied{by}") });
-    match (row.state, said) {
-        (AskState::Answered, Some(said)) => said,
-        (AskState::Voided, Some(said)) => {
-            format!(
-                "void: {said}, but before its call ran the session was interrupted, or things were no longer as shown; it did not run"
-            )
-        }
-        (AskState::Voided, None) => "void: its call cannot run any more".to_owned(),
-        (AskState::Expired, _) => "expired: nobody answered in time".to_owned(),
-        (AskState::Superseded, _) => "withdrawn: its call is not wanted any more".to_owned(),
-        (state, _) => render::word(&state),
-    }
-}
-
 /// The commands that go on.
-fn commands(world: &World, ask: &Ask) -> [(&'static str, String); 3] {
+fn commands(world: &World, ask: &AskView) -> [(&'static str, String); 3] {
     let ask = ask.row.ask_id;
     [
         ("look at it", world.command(&format!("approvals show {ask}"))),
@@ -112,15 +53,15 @@ const DIFF_LINES: usize = 20;
 const DIFF_CHARS: usize = 200;
 
 /// What `call` prints instead of a result.
-pub async fn waiting(world: &World, ask: &Ask) -> String {
+pub async fn waiting(world: &World, ask: &AskView) -> String {
     let row = &ask.row;
     let mut text = format!("{} waits for an answer.\n", styled(BOLD, &tool(row)));
     let null = Value::Null;
     let given = row.facts.get("input").unwrap_or(&null);
-    let changes = match diff(world, row).await {
+    let changes = match world.archive.diff(row).await {
         Ok(None) => None,
         Ok(Some(diff)) => Some(beginning(&diff)),
-        Err(error) => Some(format!("  {}\n", exact(&hints::explained_chain(&error), NAME_CHARS))),
+        Err(error) => Some(format!("  {}\n", exact(&hints::explained_causes(&error), NAME_CHARS))),
     };
     let line = command_of(given);
     if let Some(changes) = &changes {
@@ -175,7 +116,7 @@ fn beginning(diff: &str) -> String {
 }
 
 /// The same for a program.
-pub fn requires_action(world: &World, ask: &Ask) -> Value {
+pub fn requires_action(world: &World, ask: &AskView) -> Value {
     let row = &ask.row;
     let commands = commands(world, ask).map(|(_, command)| command);
     json!({"requires_action": {
@@ -193,35 +134,20 @@ pub fn requires_action(world: &World, ask: &Ask) -> Value {
     }})
 }
 
-/// An ask with everything that belongs to it.
-pub struct WholeAsk {
-    pub ask: Ask,
-    pub asked: PermissionAsked,
-    /// Or why it cannot be opened.
-    pub diff: Result<Option<String>, anyhow::Error>,
-    /// The rules are not those it was asked under: an allow would be void (tool-contract 13.7).
-    pub outdated: bool,
-}
+/// An ask with everything that belongs to it, as it is shown.
+pub struct ShownAsk(pub WholeAsk);
 
-impl WholeAsk {
+impl ShownAsk {
     /// Reads what the row does not hold: the suggested rules and the diff.
-    pub async fn load(world: &World, ask: Ask) -> anyhow::Result<Self> {
-        let asked = ask::question(world, &ask.row).await?;
-        let diff = diff(world, &ask.row).await;
-        // Where its call could not run here at all, whoever allows it is told that.
-        let outdated = ask.is_pending()
-            && world
-                .runtime_for(&ask.row, ROLE)
-                .await
-                .is_ok_and(|runtime| runtime.gate().policy().revision() != asked.policy_revision);
-        Ok(Self { ask, asked, diff, outdated })
+    pub async fn load(world: &World, ask: AskView) -> anyhow::Result<Self> {
+        Ok(Self(world.whole_ask(ask, ROLE).await.map_err(|error| ask::unseen(world, error))?))
     }
 
     /// The text in pages that leave room for the choices.
     pub fn pages(&self, detail: AskDetail, besides: &[Choice], size: Size) -> Pages {
         let below = [false, true].map(|at_end| Chooser::new(self.choices(at_end, detail, besides)).line());
         let longest = below.into_iter().max_by_key(|line| line.chars().count()).unwrap_or_default();
-        Pages::of(self.text(detail), about(&self.ask.row), longest, size)
+        Pages::of(self.text(detail), about(&self.0.ask.row), longest, size)
     }
 
     /// What can be chosen once all of it was shown or before, and what else is offered. Nobody allows what nobody could be
@@ -230,9 +156,9 @@ impl WholeAsk {
         let mut offered = Vec::new();
         if !shown_to_its_end {
             offered.push(Choice::NextPage);
-        } else if self.diff.is_ok() {
+        } else if self.0.diff.is_ok() {
             offered.push(Choice::Once);
-            if self.asked.grantable.is_some() {
+            if self.0.asked.grantable.is_some() {
                 offered.extend([Choice::Session, Choice::Project]);
             }
         }
@@ -246,14 +172,14 @@ impl WholeAsk {
     /// The commands that answer it.
     pub fn answers(&self, world: &World) -> String {
         let mut text = String::new();
-        if !self.ask.is_pending() {
+        if !self.0.ask.is_pending() {
             return text;
         }
-        for (label, command) in commands(world, &self.ask).into_iter().skip(1) {
+        for (label, command) in commands(world, &self.0.ask).into_iter().skip(1) {
             let _ = writeln!(text, "{label}: {command}");
         }
-        if self.asked.grantable.is_some() {
-            let allow = world.command(&format!("approvals allow {}", self.ask.row.ask_id));
+        if self.0.asked.grantable.is_some() {
+            let allow = world.command(&format!("approvals allow {}", self.0.ask.row.ask_id));
             let _ = writeln!(text, "remember the rule: {allow} --session | --save [--expires 7d]");
         }
         text
@@ -261,50 +187,17 @@ impl WholeAsk {
 
     /// For a program.
     pub fn document(&self) -> anyhow::Result<Value> {
-        let mut value = self.ask.document()?;
-        value["suggested_rules"] = json!(self.asked.suggested_rules);
-        value["outdated"] = json!(self.outdated);
-        match &self.diff {
+        let mut value = self.0.ask.document()?;
+        value["suggested_rules"] = json!(self.0.asked.suggested_rules);
+        value["outdated"] = json!(self.0.outdated);
+        match &self.0.diff {
             Ok(diff) => {
                 value["diff_text"] = json!(diff);
                 // It is whole or it is not shown.
                 value["diff_complete"] = json!(diff.as_ref().map(|_| true));
             }
-            Err(error) => value["diff_error"] = json!(hints::explained_chain(error)),
+            Err(error) => value["diff_error"] = json!(hints::explained_causes(error)),
         }
         Ok(value)
-    }
-}
-
-/// A suggested rule with its exact reach, behind what is said of it.
-pub fn suggestion(lead: &str, rule: &Value) -> String {
-    let list = |name: &str| {
-        let all = rule.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        exact(&all.collect::<Vec<_>>().join(", "), usize::MAX)
-    };
-    let reach = rule.get("reach").and_then(Value::as_str).unwrap_or_default();
-    let mut text = format!("\n{lead}: allow {}\n", exact(reach, usize::MAX));
-    let _ = writeln!(text, "  would allow: {}", list("would_allow"));
-    let not = list("would_not_allow");
-    if !not.is_empty() {
-        let _ = writeln!(text, "  would not allow: {not}");
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn what_is_still_to_come_has_not_expired() {
-        let now = Timestamp::from_micros(1_000_000_000_000);
-        let left = |left| time_left(now.plus(left), now);
-        assert!(left(Duration::ZERO).starts_with("expired at "));
-        assert!(left(Duration::from_millis(1)).starts_with("in 1 s ("));
-        assert!(left(Duration::from_millis(1_001)).starts_with("in 2 s ("));
-        assert!(left(Duration::from_secs(86_400)).starts_with("in 24 h ("));
     }
 }

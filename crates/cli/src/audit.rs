@@ -3,12 +3,11 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use portcullis::operations::{AuditReport, HeadLine, StoreAudit, VerifiedSession, write_evidence};
+use portcullis::{LogFault, Proof, VerifiedLog};
 use portcullis_base::{Clock as _, SessionId, SystemClock};
 use portcullis_event::{LOCAL_TENANT, ledger_of, operator_log_of};
-use portcullis_store::{LogFault, LossBook as _, Proof, VerifiedLog};
 use serde_json::json;
 
 use crate::args::{Audit, Globals};
@@ -97,17 +96,8 @@ fn ended(holds: bool) -> ExitKind {
     if holds { ExitKind::Done } else { ExitKind::Failed }
 }
 
-fn audit_of(world: &World) -> StoreAudit<'_> {
-    StoreAudit {
-        store: Arc::clone(&world.store) as _,
-        tenant: LOCAL_TENANT,
-        checkpoint_key: world.checkpoint_key.as_ref(),
-        lost: world.store.lost(),
-    }
-}
-
 async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::Result<ExitKind> {
-    let audit = audit_of(world);
+    let audit = world.audit();
     let bar = Bar::new(term, audit.events(Some(session)).await?, "events verified");
     let verified = audit.session(session, &|events| bar.add(events)).await?;
     drop(bar);
@@ -135,7 +125,7 @@ async fn verified(
 }
 
 async fn verify_all(world: &World, against: Option<HeadLine>, term: &Term) -> anyhow::Result<ExitKind> {
-    let report = verified(&audit_of(world), world, against, term).await?;
+    let report = verified(&world.audit(), world, against, term).await?;
     let AuditReport { walk, expired, erased } = &report;
     if term.json {
         term.document(&report.document(LOCAL_TENANT, against))?;
@@ -182,8 +172,8 @@ async fn verify_all(world: &World, against: Option<HeadLine>, term: &Term) -> an
 }
 
 async fn head(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
-    let head = audit_of(world).ledger_head().await?;
-    let none = if world.store.lost().is_empty() { "there are no sessions yet" } else { "its sessions are lost" };
+    let head = world.audit().ledger_head().await?;
+    let none = if world.lost().is_empty() { "there are no sessions yet" } else { "its sessions are lost" };
     let head = head.ok_or_else(|| failed(format!("the ledger is empty: {none}")))?;
     if term.json {
         term.document(&head)?;
@@ -195,7 +185,7 @@ async fn head(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
 
 /// Every log, the ledger, a manifest and the report, in a folder of their own.
 async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Result<ExitKind> {
-    let audit = audit_of(world);
+    let audit = world.audit();
     let report = verified(&audit, world, None, term).await?;
     let holds = report.walk.holds();
     let folder = out.unwrap_or_else(|| world.settings.home.evidence().join(world.tag()));

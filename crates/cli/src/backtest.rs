@@ -1,17 +1,13 @@
 //! `policy backtest`: changed rules, asked again about every recorded call.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
-use portcullis::Policy;
-use portcullis::operations::{Backtest, BacktestTally, ChangedDecision};
+use portcullis::local::RulesOnTrial;
+use portcullis::operations::{BacktestTally, ChangedDecision};
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
-use portcullis_config::{ProjectRules, Settings, rules_of};
-use portcullis_event::LOCAL_TENANT;
-use portcullis_policy::{Layer, Rule};
-use portcullis_store::Log as _;
+use portcullis_config::rules_of;
+use portcullis_policy::Layer;
 
 use crate::args::Globals;
 use crate::exit::ExitKind;
@@ -23,13 +19,12 @@ use crate::world::World;
 pub async fn run(file: &Path, since: Option<Duration>, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let (layer, _, rules) = sound(rules_of(file))?;
     let world = World::existing(globals)?;
-    let sessions = world.store.sessions(LOCAL_TENANT, usize::MAX).await?;
     let since = since.map(|span| {
         let micros = i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
         Timestamp::from_micros(SystemClock::new().now().as_micros().saturating_sub(micros))
     });
-    let mut trial = Trial { settings: &world.settings, layer, rules, file, policies: BTreeMap::new() };
-    let mut backtest = Backtest::new(Arc::clone(&world.store) as _, LOCAL_TENANT, since).await?;
+    let mut trial = RulesOnTrial::new(&world.settings, layer, rules, file);
+    let (mut backtest, sessions) = world.backtest(since).await?;
     let bar = Bar::new(term, sessions.iter().map(|found| found.head.last_seq).sum(), "events");
     for session in &sessions {
         let policy = trial.policy(session.row.workspace.as_deref())?;
@@ -42,43 +37,6 @@ pub async fn run(file: &Path, since: Option<Duration>, globals: &Globals, term: 
     drop(bar);
     summary(backtest.tally(), layer, term)?;
     Ok(ExitKind::Done)
-}
-
-/// The rules on trial, for each workspace that sessions worked in.
-struct Trial<'a> {
-    settings: &'a Settings,
-    layer: Layer,
-    rules: Vec<Rule>,
-    file: &'a Path,
-    policies: BTreeMap<Option<PathBuf>, Arc<Policy>>,
-}
-
-impl Trial<'_> {
-    fn policy(&mut self, workspace: Option<&str>) -> anyhow::Result<Arc<Policy>> {
-        let folder = workspace.map(PathBuf::from);
-        if let Some(policy) = self.policies.get(&folder) {
-            return Ok(Arc::clone(policy));
-        }
-        let settings = self.settings;
-        let own = || match &folder {
-            Some(folder) => ProjectRules::load(&settings.home, folder),
-            None => Ok(ProjectRules::default()),
-        };
-        let theirs = portcullis_config::project_file(folder.as_deref().unwrap_or(Path::new("/")));
-        let here = self.file.canonicalize().ok().is_some_and(|file| theirs.canonicalize().is_ok_and(|own| own == file));
-        let policy = match self.layer {
-            // As if the person had trusted it: whoever tries a file wants to know what it would do.
-            Layer::Project if here => {
-                let project = ProjectRules { rules: self.rules.clone(), trusted: true, unreadable: None };
-                settings.policy_with(settings.user_rules().to_vec(), project)?
-            }
-            Layer::User => settings.policy_with(self.rules.clone(), own()?)?,
-            _ => settings.policy_with(settings.user_rules().to_vec(), own()?)?,
-        };
-        let policy = Arc::new(policy);
-        self.policies.insert(folder, Arc::clone(&policy));
-        Ok(policy)
-    }
 }
 
 fn line(changed: &ChangedDecision, term: &Term) -> anyhow::Result<()> {

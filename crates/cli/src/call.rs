@@ -3,26 +3,27 @@
 use std::fs::File;
 use std::io::{self, Read};
 
+use portcullis::local::{CallSessionError, ProcessRole, restarted};
+use portcullis::operations::ask_words;
+use portcullis::operations::{AskAnswering, CallEnd, example_input, is_wrong_input};
 use portcullis::{CallOutcome, Reply, Runtime, RuntimeError, Setup};
 use portcullis_base::{AskId, Code, EventId, SessionId, limits};
 use portcullis_config::{ApprovalMode, Settings};
 use portcullis_event::Observed;
 use portcullis_event::facts::BY_FLAG;
-use portcullis_pipeline::folded;
-use portcullis_store::{AskRow, LeaseOwner, Log as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{CallArgs, Globals};
-use crate::ask::Ask;
+use crate::ask;
 use crate::exit::{ExitKind, failed, fault, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::signals::interruptible;
-use crate::world::{Role, World, call_session, key, next_call_session, workspace};
-use crate::{ask_view, example_input, hints, home_workspace, person, thinker, told_warnings};
+use crate::world::{World, workspace};
+use crate::{ask_view, hints, home_workspace, person, told_warnings};
 
 /// Who holds a session meanwhile, for others who come across it.
-const ROLE: Role = Role::brief("portcullis call");
+const ROLE: ProcessRole = ProcessRole::brief("portcullis call");
 
 pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let input = input(&args.input)?;
@@ -40,7 +41,7 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     let world = World::open(settings, term)?;
     let (runtime, session) = match args.session {
         Some(session) => {
-            let setup = thinker::started(world.setup(session).await?.setup, &world.settings);
+            let setup = restarted(world.archive.setup(session).await?.setup, &world.settings);
             (of_session(&world, session, setup, globals, ROLE, term).await?, session)
         }
         None => in_workspace(&world, &here?).await?,
@@ -101,14 +102,11 @@ async fn left_queued(world: &World, session: SessionId, event: EventId, term: &T
         term.document(&json!({"queued": queued}))?;
         return Ok(ExitKind::Interrupted);
     }
-    let holder = holder(world, session).await?.map(|owner| format!(" by {owner}")).unwrap_or_default();
+    let owner = world.archive.head(session).await?.and_then(|head| head.lease_owner);
+    let holder = owner.map(|owner| format!(" by {owner}")).unwrap_or_default();
     term.print(&format!("queued as {event}: the session is in use{holder}, which has yet to run it"))?;
     term.print(&format!("look at it: {look}"))?;
     Ok(ExitKind::Interrupted)
-}
-
-async fn holder(world: &World, session: SessionId) -> anyhow::Result<Option<LeaseOwner>> {
-    Ok(world.store.head(key(session)).await?.and_then(|head| head.lease_owner))
 }
 
 /// The holder is named, and what to do about it.
@@ -123,34 +121,20 @@ fn held(outcome: Result<CallOutcome, RuntimeError>) -> anyhow::Result<CallOutcom
     })
 }
 
-/// The workspace's own session, made by its first call.
+/// The session of calls in this folder, made by its first call.
 async fn in_workspace(world: &World, folder: &std::path::Path) -> anyhow::Result<(Runtime, SessionId)> {
-    let runtime = world.runtime(folder, ROLE)?;
-    let mut session = call_session(folder);
-    while let Some(head) = world.store.head(key(session)).await? {
-        if !world.is_erased(session, &head).await? {
-            made_here(world, session, folder).await?;
-            return Ok((runtime, session));
+    world.call_session(folder, ROLE).await.map_err(|error| match error {
+        CallSessionError::MadeElsewhere { session, made_in } => {
+            let made_in =
+                made_in.as_deref().map_or_else(|| "no folder".to_owned(), |made_in| render::exact(made_in, 4_096));
+            failed(format!(
+                "the session of this folder, {session}, says that it was made in {made_in}, so an approval would act there; \
+                 it was not made by a call here: keep other data with PORTCULLIS_HOME, or name another session with \
+                 --session"
+            ))
         }
-        session = next_call_session(session);
-    }
-    let name = folder.file_name().map_or_else(|| folder.to_string_lossy(), |name| name.to_string_lossy());
-    runtime.create_session_as(session, &format!("calls in {name}")).await?;
-    Ok((runtime, session))
-}
-
-/// An answer to an ask runs its call where the log says that the session was made. A log that was taken in from a file
-/// may say something else than where this one is.
-async fn made_here(world: &World, session: SessionId, folder: &std::path::Path) -> anyhow::Result<()> {
-    let made_in = world.created(session).await?.workspace;
-    if made_in.as_deref() == Some(&*folder.to_string_lossy()) {
-        return Ok(());
-    }
-    let made_in = made_in.as_deref().map_or_else(|| "no folder".to_owned(), |made_in| render::exact(made_in, 4_096));
-    Err(failed(format!(
-        "the session of this folder, {session}, says that it was made in {made_in}, so an approval would act there; it \
-         was not made by a call here: keep other data with PORTCULLIS_HOME, or name another session with --session"
-    )))
+        CallSessionError::Installation(error) => error.into(),
+    })
 }
 
 /// A named session runs where it was made; a --workspace that says otherwise is a mistake.
@@ -159,7 +143,7 @@ pub async fn of_session(
     session: SessionId,
     setup: Setup,
     globals: &Globals,
-    role: Role,
+    role: ProcessRole,
     term: &Term,
 ) -> anyhow::Result<Runtime> {
     if let Some(made_in) = &setup.workspace {
@@ -179,7 +163,7 @@ pub async fn of_session(
             ));
         }
     }
-    world.runtime_by(&world.settings, session, setup, role).await
+    Ok(world.runtime_by(&world.settings, session, setup, role)?)
 }
 
 /// `JSON`, `@FILE` or `-`. What is in it is for the gate to judge.
@@ -229,39 +213,25 @@ fn bounded(from: impl Read, name: &str) -> anyhow::Result<String> {
 
 /// Waits for the call of an answered ask: run here, or by the live process that holds the session. Its
 /// observation, and whether Ctrl-C came.
-pub async fn see_through(
-    world: &World,
-    runtime: &Runtime,
-    row: &AskRow,
-    term: &Term,
-) -> anyhow::Result<(Observed, bool)> {
+pub async fn see_through(world: &World, answering: AskAnswering<'_>, term: &Term) -> anyhow::Result<(Observed, bool)> {
+    let row = answering.row;
+    let (ask, session) = (row.ask_id, row.session_id);
     let cancel = CancellationToken::new();
-    let work = runtime.see_through_until(row.ask_id, &cancel);
-    let words = format!("waiting for {}", ask_view::tool(row));
-    let (settled, interrupted) = interruptible(term, &words, &cancel, work).await?;
-    match settled {
-        Ok(settled) => Ok((settled.observed, interrupted)),
-        Err(RuntimeError::NoObservation(ask)) => {
-            let state = folded(&*world.store, key(row.session_id)).await?;
-            let handed_over =
-                state.progress.custom.iter().find(|(_, request)| request.intent_id == Some(row.intent_id));
-            if let Some((event, _)) = handed_over {
-                let answer = answer_command(world, row.session_id, *event);
-                return Err(fault(
-                    ExitKind::Waits,
-                    format!("{ask} is allowed; its client runs it, give the result with: {answer}"),
-                ));
-            }
-            let used = match holder(world, row.session_id).await? {
-                Some(owner) => format!("its session is in use by {owner}, which has yet to run it"),
-                None => "its call has not run yet; the next process that uses the session runs it".to_owned(),
-            };
-            let look = world.command(&format!("sessions show {}", row.session_id));
-            let ended = if interrupted { ExitKind::Interrupted } else { ExitKind::Broken };
-            Err(fault(ended, format!("the answer to {ask} is recorded, but {used}: {look}")))
+    let words = format!("waiting for {}", ask_words::tool(row));
+    let (end, interrupted) = interruptible(term, &words, &cancel, answering.see_through(&cancel)).await?;
+    let used = match end? {
+        CallEnd::Observed(observed) => return Ok((*observed, interrupted)),
+        CallEnd::WithClient(event) => {
+            let answer = answer_command(world, session, event);
+            let text = format!("{ask} is allowed; its client runs it, give the result with: {answer}");
+            return Err(fault(ExitKind::Waits, text));
         }
-        Err(error) => Err(error.into()),
-    }
+        CallEnd::InUse(owner) => format!("its session is in use by {owner}, which has yet to run it"),
+        CallEnd::NotRun => "its call has not run yet; the next process that uses the session runs it".to_owned(),
+    };
+    let look = world.command(&format!("sessions show {session}"));
+    let ended = if interrupted { ExitKind::Interrupted } else { ExitKind::Broken };
+    Err(fault(ended, format!("the answer to {ask} is recorded, but {used}: {look}")))
 }
 
 /// The same for a call that went on as a background task and was waited for: how that ended, too.
@@ -298,6 +268,14 @@ async fn show_all(
     Ok(ended)
 }
 
+/// What a person is told whose input did not fit: an input that does, and where to read more.
+pub async fn hint_at_input(world: Option<&World>, runtime: &Runtime, session: SessionId, tool: &str) -> Option<String> {
+    let example = example_input(runtime, session, tool).await?;
+    let words = format!("tools show {tool}");
+    let look = world.map_or_else(|| format!("portcullis {words}"), |world| world.command(&words));
+    Some(format!("an input is JSON, such as '{example}' (your own values in place of capitals); all it takes: {look}"))
+}
+
 /// Prints an observation and where its record is.
 pub async fn show(
     world: &World,
@@ -316,8 +294,8 @@ pub async fn show(
     for rule in runtime.gate().rules_against(session, observed) {
         term.note(&format!("  {}", render::exact(&rule, 4_096)));
     }
-    if example_input::is_wrong_input(observed.code.known())
-        && let Some(hint) = example_input::hint(Some(world), runtime, session, &observed.tool).await
+    if is_wrong_input(observed.code.known())
+        && let Some(hint) = hint_at_input(Some(world), runtime, session, &observed.tool).await
     {
         term.note(&safe(&hint));
     }
@@ -356,7 +334,7 @@ async fn answer_or_wait(
     mode: ApprovalMode,
     term: &Term,
 ) -> anyhow::Result<ExitKind> {
-    let asked = Ask::load(world, ask).await?;
+    let asked = ask::load(world, ask).await?;
     let row = &asked.row;
     let (reply, words) = match mode {
         ApprovalMode::Allow if !asked.only_a_person => (Reply::AllowOnce, None),
@@ -373,10 +351,11 @@ async fn answer_or_wait(
     };
     if reply.allows() {
         // As for `approvals allow`: nobody allows what nobody could be shown.
-        ask_view::diff(world, row).await?;
+        world.archive.diff(row).await?;
     }
     runtime.reply(ask, person::answer(reply, BY_FLAG, words)).await?;
-    let (observed, interrupted) = see_through(world, runtime, row, term).await?;
+    let (observed, interrupted) =
+        see_through(world, AskAnswering { archive: &world.archive, runtime, row }, term).await?;
     Ok(show_all(world, runtime, row.session_id, &observed, term).await?.or_interrupted(interrupted))
 }
 

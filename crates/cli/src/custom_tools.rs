@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use portcullis::{CustomTool, Runtime, RuntimeError, SessionId, Setup};
+use portcullis::CustomTool;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -35,12 +35,4 @@ pub fn read(path: Option<&Path>) -> anyhow::Result<Vec<CustomTool>> {
         }
     };
     declared.into_iter().map(tool).collect()
-}
-
-/// A new session that runs as `setup`. A tool of it that cannot be offered is a mistake in the file.
-pub async fn session(runtime: &Runtime, name: &str, setup: &Setup) -> anyhow::Result<SessionId> {
-    runtime.create_session_by(name, setup).await.map_err(|error| match error {
-        error @ (RuntimeError::CustomTool(_) | RuntimeError::NameTaken(_)) => usage(error.to_string()),
-        other => other.into(),
-    })
 }

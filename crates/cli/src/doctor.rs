@@ -6,23 +6,23 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use portcullis::NetworkAccess;
 use portcullis::hand::Launcher;
+use portcullis::local::{lost_database, store_files};
+use portcullis::operations::ChainHealth;
+use portcullis::{NetworkAccess, REACHES, StoreError};
 use portcullis_base::{Clock as _, Entropy, IsolationLevel, SystemClock, SystemIds};
 use portcullis_config::caches::{self, Cache};
 use portcullis_config::{Settings, project_file};
-use portcullis_event::{LOCAL_TENANT, ledger_of};
 use portcullis_policy::{EnterprisePolicy, Policy, Rule, lint};
-use portcullis_store::{Log as _, LossBook as _, RecordWrite, Records as _, StoreError, verify_session};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::Globals;
-use crate::dead_rules::REACHES;
 use crate::exit::ExitKind;
 use crate::hints;
+use crate::render::quoted;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, size, styled};
-use crate::world::{World, key, quoted, store_files, workspace};
+use crate::world::{World, workspace};
 use crate::{audit, doctor_models, loss, spinner, telemetry};
 
 /// Room for some thousand calls with their outputs.
@@ -301,8 +301,9 @@ fn keep_key(
 /// Looks at the store; the workspaces that its sessions tell of.
 async fn store(settings: Settings, findings: &mut Findings) -> Vec<PathBuf> {
     let path = settings.database.clone();
-    if let Some(what) = loss::gone(&path) {
-        findings.broken("store", what, loss::TO_DO_GONE);
+    let gone = lost_database(&settings);
+    if !gone.is_empty() {
+        findings.broken("store", loss::gone(&path, &gone), loss::TO_DO_GONE);
         return Vec::new();
     }
     if settings.chosen.store && matches!(path.try_exists(), Ok(false)) {
@@ -327,18 +328,18 @@ async fn store(settings: Settings, findings: &mut Findings) -> Vec<PathBuf> {
     let sizes = store_files(&world.settings).map(|file| fs::metadata(file).map_or(0, |facts| facts.len()));
     let taken = size(sizes.iter().sum());
     findings.ok("store", format!("{} opens, its schema is this program's ({taken} with its -wal)", path.display()));
-    match probe(&world).await {
+    match world.archive.probe(&world.tag()).await {
         Ok(()) => findings.ok("store", "it takes writes"),
         Err(error) => {
             findings.broken("store", format!("it takes no writes: {error}"), "see to the disk and its permissions");
         }
     }
     headroom(&world, findings);
-    if !world.store.lost().is_empty() {
-        findings.broken("store", loss::missing(world.store.lost()), loss::TO_DO);
+    if !world.lost().is_empty() {
+        findings.broken("store", loss::missing(world.lost()), loss::TO_DO);
     }
     chains(&world, findings).await;
-    let sessions = world.store.sessions(LOCAL_TENANT, usize::MAX).await.unwrap_or_default();
+    let sessions = world.archive.sessions(usize::MAX).await.unwrap_or_default();
     if unmarked && !sessions.is_empty() {
         let what =
             format!("the mark {} is missing: an older copy of the database would not be noticed", mark.display());
@@ -421,7 +422,7 @@ fn promises(level: IsolationLevel) -> &'static str {
 
 /// What lets a full disk still take the record of what was under way.
 fn headroom(world: &World, findings: &mut Findings) {
-    if world.store.has_ballast() {
+    if world.has_ballast() {
         findings.ok("store", "16 MiB are kept free for a full disk (ballast)");
     } else {
         let to_do = "nothing, if no call was made yet; else make room on the disk, and the next call makes it";
@@ -431,17 +432,15 @@ fn headroom(world: &World, findings: &mut Findings) {
 
 /// The newest session and the ledger: enough to see a broken disk, quick enough for a check of everything.
 async fn chains(world: &World, findings: &mut Findings) {
-    let sessions = match world.store.logs(LOCAL_TENANT).await {
-        Ok(logs) => logs.iter().filter(|log| **log != ledger_of(LOCAL_TENANT)).count(),
+    let ChainHealth { sessions, chains } = match world.archive.chain_health(world.checkpoint_key.as_ref()).await {
+        Ok(health) => health,
         Err(error) => return findings.broken("store", error.to_string(), unverified(&error)),
     };
-    let newest = world.store.sessions(LOCAL_TENANT, 1).await;
-    let newest = newest.ok().and_then(|all| all.first().map(|summary| summary.session_id));
-    for log in newest.into_iter().chain([ledger_of(LOCAL_TENANT)]) {
-        match verify_session(&*world.store, key(log), world.checkpoint_key.as_ref()).await {
+    for (log, checked) in chains {
+        match checked {
             Ok(seen) => match seen.fault {
                 // It agrees with itself, and is not what was recorded: that was told.
-                None if world.store.lost().iter().any(|lost| lost.key == key(log)) => {}
+                None if world.lost().iter().any(|lost| lost.key.session == log) => {}
                 None => {
                     let (name, events) = (audit::name_of(log), render::count(seen.last_seq, "event"));
                     findings.ok("store", format!("the chain of {name} holds ({events})"));
@@ -459,15 +458,5 @@ async fn chains(world: &World, findings: &mut Findings) {
 
 /// What to do about a log that could not be checked.
 fn unverified(error: &StoreError) -> &'static str {
-    hints::of(error).unwrap_or("portcullis audit verify tells more")
-}
-
-/// A row that comes and goes: only a write proves that writing works.
-async fn probe(world: &World) -> Result<(), StoreError> {
-    let write = |body| RecordWrite { kind: "doctor".to_owned(), id: world.tag(), expected: None, body };
-    let (there, gone) = (write(Some(json!({}))), write(None));
-    let gone = RecordWrite { id: there.id.clone(), ..gone };
-    world.store.put_record(LOCAL_TENANT, there).await?;
-    world.store.put_record(LOCAL_TENANT, gone).await?;
-    Ok(())
+    hints::of_store(error).unwrap_or("portcullis audit verify tells more")
 }

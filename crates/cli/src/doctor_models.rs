@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use portcullis::SystemClock;
 use portcullis::model::{AtHand, Catalog, ModelSettings};
-use portcullis_config::ModelChoice;
+use portcullis_config::{ModelChoice, last_start};
 
 use crate::hints;
-use crate::last_start;
 use crate::run::model as run_model;
 
 /// The model that a run would take, in words; an error says what to do.

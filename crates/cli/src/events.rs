@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
+use portcullis::operations::EVENTS_AT_ONCE;
 use portcullis_base::SessionId;
 use portcullis_event::Event;
-use portcullis_store::{Log as _, Notices as _, Topic};
 
 use crate::hints;
 use crate::render::{DIM, Term, safe, safe_line, styled};
 use crate::signals::interrupts;
-use crate::world::{LOOK_AGAIN, PAGE, World, key};
+use crate::world::{LOOK_AGAIN, World};
 
 /// Characters of a summary where there is no terminal whose width would tell.
 const SHORT: usize = 100;
@@ -40,7 +40,7 @@ pub async fn run(world: &World, mut cursor: Cursor, follow: bool, term: &Term) -
     if !follow {
         return catch_up(world, &mut cursor, term).await;
     }
-    let mut changes = world.store.changes_of(Topic::Session(key(cursor.session)));
+    let mut changes = world.archive.changes_in(cursor.session);
     let mut interrupts = interrupts()?;
     while cursor.left > 0 {
         changes.mark_unchanged();
@@ -60,8 +60,8 @@ pub async fn run(world: &World, mut cursor: Cursor, follow: bool, term: &Term) -
 /// Prints what is there now.
 async fn catch_up(world: &World, cursor: &mut Cursor, term: &Term) -> anyhow::Result<()> {
     while cursor.left > 0 {
-        let want = usize::try_from(cursor.left).unwrap_or(usize::MAX).min(PAGE);
-        let page = world.store.read(key(cursor.session), cursor.after, want).await?;
+        let want = usize::try_from(cursor.left).unwrap_or(usize::MAX).min(EVENTS_AT_ONCE);
+        let page = world.archive.events(cursor.session, cursor.after, want).await?;
         let Some(last) = page.last() else { return Ok(()) };
         cursor.after = last.seq;
         cursor.left -= page.len() as u64;

@@ -5,15 +5,20 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use portcullis::operations::{ErasureError, EvidenceError, ExportError, ExportFileError, GarbageError, ImportError};
-use portcullis::{GrantError, RuntimeError};
+use portcullis::local::InstallationError;
+use portcullis::model::ModelError;
+use portcullis::operations::{
+    AskContentError, AskViewError, CallNameError, ErasureError, EvidenceError, ExportError, ExportFileError,
+    GarbageError, IdPartError, ImportError,
+};
+use portcullis::{DISK_FULL, ForkError, GrantError, RuntimeError, StoreError};
 use portcullis_base::{Code, Reason, Recorded};
+use portcullis_config::home_workspace::WorkspaceRefusal;
 use portcullis_config::{ConfigError, UnreadableFile};
 use portcullis_event::Observed;
 use portcullis_pipeline::{Halt, ShelfError};
 use portcullis_policy::PolicyError;
 use portcullis_secret::KeyFileError;
-use portcullis_store::{DISK_FULL, ForkError, StoreError};
 use serde_json::{Value, json};
 
 use crate::hints;
@@ -153,18 +158,19 @@ fn error_document(message: &str, ended: ExitKind, code: Option<&str>) -> Value {
 
 /// The word for a fault that programs tell apart from others.
 fn code_of(error: &anyhow::Error) -> Option<&'static str> {
-    error.chain().find_map(|cause| match (cause.downcast_ref::<RuntimeError>(), cause.downcast_ref::<StoreError>()) {
-        (Some(RuntimeError::Store(StoreError::DiskFull { .. })), _)
-        | (Some(RuntimeError::Halted(Halt::PersistFailed(StoreError::DiskFull { .. }))), _)
-        | (_, Some(StoreError::DiskFull { .. })) => Some(DISK_FULL),
-        (Some(RuntimeError::Store(fault) | RuntimeError::Halted(Halt::PersistFailed(fault))), _) | (_, Some(fault)) => {
-            match fault {
+    error.chain().map(hints::bare).find_map(|cause| {
+        match (cause.downcast_ref::<RuntimeError>(), cause.downcast_ref::<StoreError>()) {
+            (Some(RuntimeError::Store(StoreError::DiskFull { .. })), _)
+            | (Some(RuntimeError::Halted(Halt::PersistFailed(StoreError::DiskFull { .. }))), _)
+            | (_, Some(StoreError::DiskFull { .. })) => Some(DISK_FULL),
+            (Some(RuntimeError::Store(fault) | RuntimeError::Halted(Halt::PersistFailed(fault))), _)
+            | (_, Some(fault)) => match fault {
                 StoreError::Gone { .. } => Some("store_gone"),
                 StoreError::Damaged { .. } => Some("session_damaged"),
                 _ => None,
-            }
+            },
+            _ => None,
         }
-        _ => None,
     })
 }
 
@@ -233,14 +239,14 @@ fn one_line(error: &anyhow::Error) -> String {
         }
         line.push_str(&text);
     }
-    let line = hints::followed(line, hints::of(error.as_ref()));
+    let line = hints::followed(line, hints::of(error.as_ref()).as_deref());
     safe(&line).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// How the process ends, and whether the fault lies within: not with what was asked for, nor with a place that
 /// a person chose.
 fn ended_by(error: &anyhow::Error) -> (ExitKind, bool) {
-    for cause in error.chain() {
+    for cause in error.chain().map(hints::bare) {
         if let Some(fault) = cause.downcast_ref::<Fault>() {
             return (fault.ended, false);
         }
@@ -258,7 +264,10 @@ fn ended_by(error: &anyhow::Error) -> (ExitKind, bool) {
                 RuntimeError::Store(error) | RuntimeError::Grant(GrantError::Store(error)) => store_ending(error),
                 RuntimeError::Grant(_) => ExitKind::Failed,
                 RuntimeError::Halted(Halt::PersistFailed(error)) => store_ending(error),
-                RuntimeError::Workspace(_) => ExitKind::Usage,
+                // A tool of a client that cannot be offered is a mistake in its file.
+                RuntimeError::Workspace(_) | RuntimeError::CustomTool(_) | RuntimeError::NameTaken(_) => {
+                    ExitKind::Usage
+                }
                 RuntimeError::Refused(_) => ExitKind::Failed,
                 RuntimeError::NoObservation(_) => ExitKind::Failed,
                 RuntimeError::OnlyAPerson(_) => ExitKind::Waits,
@@ -288,6 +297,21 @@ fn ended_by(error: &anyhow::Error) -> (ExitKind, bool) {
 
 /// How a command ends whose operation refused; where it failed for another error, that one says it.
 fn operation_ending(cause: &(dyn std::error::Error + 'static)) -> Option<ExitKind> {
+    match cause.downcast_ref::<InstallationError>() {
+        Some(InstallationError::Unreadable(_)) => return Some(ExitKind::Broken),
+        Some(InstallationError::Folder { .. }) | None => {}
+        Some(_) => return Some(ExitKind::Failed),
+    }
+    if cause.is::<AskContentError>() || cause.is::<AskViewError>() {
+        return Some(ExitKind::Broken);
+    }
+    if cause.is::<WorkspaceRefusal>()
+        || cause.is::<IdPartError>()
+        || cause.is::<CallNameError>()
+        || cause.is::<ModelError>()
+    {
+        return Some(ExitKind::Usage);
+    }
     if let Some(error) = cause.downcast_ref::<ImportError>() {
         let other = matches!(error, ImportError::File(_) | ImportError::Artifacts(_) | ImportError::Store(_));
         return (!other).then_some(ExitKind::Failed);

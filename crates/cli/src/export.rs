@@ -3,15 +3,15 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use portcullis::operations::{Export, Manifest};
+use portcullis::StoreError;
+use portcullis::operations::{EVENTS_AT_ONCE, Manifest};
 use portcullis_base::SessionId;
 use portcullis_config::DraftFile;
-use portcullis_store::{Artifacts, Log as _, StoreError};
 
 use crate::exit::failed;
 use crate::progress::Bar;
 use crate::render::{self, Term};
-use crate::world::{PAGE, World, key};
+use crate::world::World;
 
 pub async fn run(
     world: &World,
@@ -20,7 +20,7 @@ pub async fn run(
     out: Option<&Path>,
     term: &Term,
 ) -> anyhow::Result<()> {
-    let head = world.store.head(key(session)).await?.ok_or(StoreError::NoSession(session))?;
+    let head = world.archive.head(session).await?.ok_or(StoreError::NoSession(session))?;
     let Some(path) = out else {
         return written(world, session, with_artifacts, |lines| term.bytes(lines)).await.map(drop);
     };
@@ -39,7 +39,7 @@ pub async fn run(
     let mut file = DraftFile::begin(path).map_err(cannot)?;
     let progress = Bar::new(term, head.last_seq, "exporting events");
     let write = |lines: &[u8]| {
-        progress.add(PAGE as u64);
+        progress.add(EVENTS_AT_ONCE as u64);
         file.write_all(lines).map_err(cannot)
     };
     let manifest = written(world, session, with_artifacts, write).await?;
@@ -57,8 +57,7 @@ async fn written(
     mut write: impl FnMut(&[u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<Manifest> {
     let artifacts = if with_artifacts { Some(world.artifacts()?) } else { None };
-    let contents = artifacts.as_deref().map(|artifacts| artifacts as &dyn Artifacts);
-    let mut export = Export::of(&*world.store, key(session), contents).await?;
+    let mut export = world.export(session, artifacts.as_deref()).await?;
     while let Some(lines) = export.next().await? {
         write(&lines)?;
     }

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use portcullis::operations::{CheckedExport, HeadLine, Manifest};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
-use serde_json::{Value, json};
 
 use crate::audit::name_of;
 use crate::exit::{ExitKind, usage};
@@ -21,7 +20,7 @@ pub fn run(path: &Path, against: Option<HeadLine>, term: &Term) -> anyhow::Resul
     }
     let checked = CheckedExport::of(path, manifest, against)?;
     if term.json {
-        term.document(&document(path, &checked))?;
+        term.document(&checked.document(path, LOCAL_TENANT))?;
     } else {
         term.print(&words(path, &checked))?;
     }
@@ -35,17 +34,4 @@ fn words(path: &Path, checked: &CheckedExport) -> String {
     let events = render::count(checked.events, "event");
     let head = checked.head.map(|head| format!(", head {head}")).unwrap_or_default();
     format!("{} {}: {events}, consistent{head}", styled(GREEN, "ok"), name_of(checked.manifest.session_id))
-}
-
-fn document(path: &Path, checked: &CheckedExport) -> Value {
-    let session = checked.manifest.session_id;
-    json!({
-        "file": path,
-        "session_id": session,
-        "ledger": session == ledger_of(LOCAL_TENANT),
-        "holds": checked.fault.is_none(),
-        "events": checked.events,
-        "head": checked.head.map(|head| head.to_string()),
-        "fault": checked.fault,
-    })
 }

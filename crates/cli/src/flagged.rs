@@ -1,34 +1,24 @@
 //! Asks that `--approvals allow` or `deny` answers where no person sits: in `sessions wake` and `worker`.
 
-use portcullis::{Runtime, RuntimeError, SessionId};
-use portcullis_store::StoreError;
+use portcullis::operations::ask_words;
+use portcullis::operations::{AskView, answer_waiting};
+use portcullis::{Runtime, SessionId};
 
-use crate::ask::Ask;
-use crate::ask_view;
 use crate::render::{Term, safe_line};
 use crate::run::asks;
 use crate::world::World;
 
-/// Answers every ask of a session that waits, as the flag says. Gives how many it answered.
+/// Answers every ask of a session that waits, as the flag says. What only a person may allow stays, and is told with what
+/// else waits. Gives how many it answered.
 pub async fn answer(world: &World, runtime: &Runtime, session: SessionId, term: &Term) -> anyhow::Result<usize> {
-    let mut answered = 0;
-    for ask in Ask::pending(world).await?.into_iter().filter(|ask| ask.row.session_id == session) {
-        // What only a person may allow stays, and is told with what else waits.
-        let Some(answer) = asks::by_flag(world.settings.approvals, &ask) else { continue };
-        let word = if answer.reply.allows() { "allowed" } else { "refused" };
-        if answer.reply.allows() {
-            // As for `approvals allow`: nobody allows what nobody could be shown.
-            ask_view::diff(world, &ask.row).await?;
-        }
-        match runtime.reply(ask.row.ask_id, answer).await {
-            Ok(_) => {}
-            // Somebody was quicker, or its time ran out.
-            Err(RuntimeError::Store(StoreError::AskSettled { .. } | StoreError::AskExpired(_))) => continue,
-            Err(error) => return Err(error.into()),
-        }
-        answered += 1;
-        let tool = safe_line(&ask_view::tool(&ask.row), 80);
-        term.note(&format!("{word} by --approvals: {tool} ({})", ask.row.ask_id));
-    }
-    Ok(answered)
+    let answer = |ask: &AskView| asks::by_flag(world.settings.approvals, ask);
+    let told = |ask: &AskView, allowed| tell(ask, allowed, term);
+    Ok(answer_waiting(&world.archive, runtime, session, answer, told).await?)
+}
+
+/// Says that an ask was answered.
+pub fn tell(ask: &AskView, allowed: bool, term: &Term) {
+    let word = if allowed { "allowed" } else { "refused" };
+    let tool = safe_line(&ask_words::tool(&ask.row), 80);
+    term.note(&format!("{word} by --approvals: {tool} ({})", ask.row.ask_id));
 }

@@ -9,7 +9,7 @@ use crate::render::{self, Term};
 use crate::world::World;
 
 pub async fn run(world: &World, session: SessionId, at: u64, name: Option<String>, term: &Term) -> anyhow::Result<()> {
-    let forked = fork_session(&person::operating(world, "portcullis sessions"), session, at, name).await?;
+    let forked = fork_session(&world.operator(person::login(), "portcullis sessions"), session, at, name).await?;
     let to = forked.session;
     let next = world.command(&format!("sessions send {to} 'MESSAGE'"));
     if term.json {

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use portcullis::operations::{Garbage, leftover_words};
+use portcullis::{ArtifactRow, Leftover, StoreError};
 use portcullis_base::Timestamp;
 use portcullis_config::caches::{self, Cache};
-use portcullis_event::LOCAL_TENANT;
-use portcullis_store::{ArtifactRow, Leftover, Log as _, StoreError};
 use serde_json::{Value, json};
 
 use crate::args::{GcArgs, Globals};
@@ -19,7 +18,7 @@ use crate::world::World;
 pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let world = World::existing(globals)?;
     let artifacts = world.artifacts()?;
-    let operator = person::operating(&world, "portcullis gc");
+    let operator = world.operator(person::login(), "portcullis gc");
     let looking = async {
         let found = Garbage::find(&operator, artifacts.clone(), &world.settings.retention).await?;
         Ok::<_, StoreError>((found, left_over_caches(&world).await?))
@@ -68,7 +67,7 @@ pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Resul
 }
 
 async fn left_over_caches(world: &World) -> Result<Vec<Cache>, StoreError> {
-    let sessions = world.store.sessions(LOCAL_TENANT, usize::MAX).await?;
+    let sessions = world.archive.sessions(usize::MAX).await?;
     let workspaces: Vec<PathBuf> =
         sessions.into_iter().filter_map(|summary| summary.row.workspace.map(PathBuf::from)).collect();
     let mut caches = caches::found(&world.settings.home, &workspaces);

@@ -1,8 +1,8 @@
 //! `grants`: remembered allows, what each reaches, and taking one back.
 
-use portcullis::{GrantBook, RememberedGrant};
+use portcullis::RememberedGrant;
 use portcullis_base::{Clock as _, GrantId, SystemClock, SystemIds, Timestamp};
-use portcullis_event::{Actor, LOCAL_TENANT, Stamp};
+use portcullis_event::{Actor, Stamp};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Grants};
@@ -18,13 +18,9 @@ pub async fn run(what: Grants, globals: &Globals, term: &Term) -> anyhow::Result
     }
 }
 
-fn book(world: &World) -> GrantBook {
-    GrantBook::new(world.store.clone(), LOCAL_TENANT)
-}
-
 async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<ExitKind> {
     let mut grants = match World::look(globals.settings()?)? {
-        Some(world) => book(&world).all().await?,
+        Some(world) => world.archive.grants().all().await?,
         None => Vec::new(),
     };
     let now = SystemClock::new().now();
@@ -78,7 +74,7 @@ async fn revoke(world: &World, grant: GrantId, term: &Term) -> anyhow::Result<Ex
     let by = person::login();
     let (ids, clock, actor) = (SystemIds::new(), SystemClock::new(), Actor::user(&by));
     let stamp = Stamp { ids: &ids, clock: &clock, actor: &actor, turn_id: None, wake_id: None };
-    let found = book(world).revoke(grant, &by, &stamp).await?;
+    let found = world.archive.grants().revoke(grant, &by, &stamp).await?;
     if term.json {
         term.document(&found)?;
     } else {

@@ -1,17 +1,22 @@
 //! What a person can do about an error, with the commands and flags of this program. The libraries say what went wrong and
 //! name none of them; the hint is added here, by the kind of the error and never by its text.
 
+use std::borrow::Cow;
 use std::error::Error;
+use std::os::unix::ffi::OsStrExt as _;
 
 use portcullis::harness::ServeFault;
+use portcullis::local::{CrewError, InstallationError};
 use portcullis::model::{Failure, ModelError, ModelSetting};
-use portcullis::operations::{ExportFileError, ImportError};
-use portcullis::{GrantError, Refused, RuntimeError};
+use portcullis::operations::{AnswerError, AskViewError, CallNameError, ContentError, ExportFileError, ImportError};
+use portcullis::{GrantError, Refused, RuntimeError, StoreError, Witness};
 use portcullis_base::{Code, IsolationLevel, Recorded};
+use portcullis_config::home_workspace::WorkspaceRefusal;
 use portcullis_config::{ConfigError, trust::UnreadableTrust};
 use portcullis_event::{Body, Observed};
 use portcullis_pipeline::{Halt, ShelfError};
-use portcullis_store::{StoreError, Witness};
+
+use crate::render::quoted;
 
 const DAMAGED: &str = "`portcullis audit verify` tells what is missing; then restore the store from a backup, or go on from \
                        the last event that holds with `portcullis sessions fork`";
@@ -27,19 +32,47 @@ const LOST_CONTENT: &str = "`portcullis audit verify` tells more";
 /// Where every warning of a session is listed, for a list that holds the newest alone.
 pub const ALL_WARNINGS: &str = "`portcullis sessions show` lists every warning";
 
+/// The error that another only passes on: how a run ends and which hint there is go by this one.
+pub fn bare<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
+    let inner = (error.downcast_ref().and_then(InstallationError::bare))
+        .or_else(|| error.downcast_ref().and_then(CrewError::bare))
+        .or_else(|| error.downcast_ref().and_then(AnswerError::bare))
+        .or_else(|| error.downcast_ref().and_then(AskViewError::bare))
+        .or_else(|| error.downcast_ref().and_then(ContentError::bare));
+    inner.map_or(error, bare)
+}
+
+/// An error with its causes.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |cause| (*cause).source())
+}
+
 /// The hint for an error: that of the first in its chain of causes that has one.
-pub fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
-    std::iter::successors(Some(error), |cause| (*cause).source()).find_map(of_one)
+pub fn of(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
+    causes(error).map(bare).find_map(|cause| match cause.downcast_ref() {
+        Some(WorkspaceRefusal::Unconfirmed { workspace, .. }) => Some(Cow::Owned(format!(
+            "work in the folder of a project, confirm it once on a terminal with `portcullis run --workspace {}`, or give \
+             --workspace-is-home",
+            quoted(workspace.as_os_str().as_bytes())
+        ))),
+        _ => of_one(cause).map(Cow::Borrowed),
+    })
 }
 
 /// The error in its own words, followed by its hint.
 pub fn explained(error: &(dyn Error + 'static)) -> String {
-    followed(error.to_string(), of(error))
+    followed(error.to_string(), of(error).as_deref())
 }
 
 /// The chain of an error on one line, followed by its hint.
 pub fn explained_chain(error: &anyhow::Error) -> String {
-    followed(format!("{error:#}"), of(error.as_ref()))
+    explained_causes(error.as_ref())
+}
+
+/// The same for an error of a library.
+pub fn explained_causes(error: &(dyn Error + 'static)) -> String {
+    let words: Vec<String> = causes(error).map(ToString::to_string).collect();
+    followed(words.join(": "), of(error).as_deref())
 }
 
 /// A text and the hint after it.
@@ -95,6 +128,14 @@ fn of_one(cause: &(dyn Error + 'static)) -> Option<&'static str> {
             ShelfError::NotFound(_) | ShelfError::Expired { .. } => None,
         };
     }
+    if let Some(InstallationError::Unreadable(_)) = cause.downcast_ref() {
+        return Some(
+            "it is no store of Portcullis, or damaged: name another with --store, or restore it from a backup",
+        );
+    }
+    if let Some(CallNameError::Unknown(_)) = cause.downcast_ref() {
+        return Some("`portcullis sessions show` lists them");
+    }
     if let Some(ConfigError::AllowForbidden(_)) = cause.downcast_ref::<ConfigError>() {
         return Some("answer each ask with `portcullis approvals`");
     }
@@ -114,7 +155,8 @@ fn of_one(cause: &(dyn Error + 'static)) -> Option<&'static str> {
         .or_else(|| cause.downcast_ref().and_then(of_model))
 }
 
-fn of_store(error: &StoreError) -> Option<&'static str> {
+/// The hint for a store that refused or failed.
+pub fn of_store(error: &StoreError) -> Option<&'static str> {
     Some(match error {
         StoreError::NoSession(_) => "`portcullis sessions list` shows those that are",
         StoreError::Terminated(_) => "begin another with `portcullis sessions new`",
@@ -176,7 +218,7 @@ mod tests {
     fn an_error_that_wraps_another_has_the_hint_of_the_inner_one() {
         let session = SessionId::from_u128(1);
         let lost = || StoreError::NoSession(session);
-        let wrapped: [Box<dyn Error>; 8] = [
+        let wrapped: [Box<dyn Error>; 11] = [
             Box::new(lost()),
             Box::new(RuntimeError::Store(lost())),
             Box::new(RuntimeError::Halted(Halt::PersistFailed(lost()))),
@@ -185,6 +227,9 @@ mod tests {
             Box::new(ShelfError::Store(lost())),
             Box::new(Halt::PersistFailed(lost())),
             Box::new(ServeFault::Store(lost())),
+            Box::new(InstallationError::Runtime(RuntimeError::Store(lost()))),
+            Box::new(CrewError::Answer(AnswerError::View(AskViewError::Store(lost())))),
+            Box::new(ContentError::Shelf(ShelfError::Store(lost()))),
         ];
         for error in wrapped {
             let text = explained(error.as_ref());
@@ -216,7 +261,7 @@ mod tests {
             (of(&ModelError::new(Failure::ScriptExhausted, "x")), "--strict-script"),
         ];
         for (hint, word) in hints {
-            assert!(hint.is_some_and(|hint| hint.contains(word)), "{word}: {hint:?}");
+            assert!(hint.as_ref().is_some_and(|hint| hint.contains(word)), "{word}: {hint:?}");
         }
         assert_eq!(of(&ModelError::new(Failure::Timeout, "x")), None);
         assert_eq!(of(&StoreError::Locked("x".to_owned())), None);

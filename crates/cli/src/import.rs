@@ -18,7 +18,7 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
     let world = World::open(globals.settings()?, term)?;
     let artifacts = world.artifacts()?;
     let progress = Bar::new(term, export.events(), "taking in events");
-    let operator = person::operating(&world, "portcullis sessions");
+    let operator = world.operator(person::login(), "portcullis sessions");
     let seen = |events| progress.add(events);
     let imported = import_session(&operator, &*artifacts, &export, &seen).await.map_err(told)?;
     drop(progress);

@@ -3,16 +3,10 @@
 //!
 //! A flag of this very start is no change: whoever gave it sees it. Keys are never kept, only the variables they are in.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write as _;
-use std::path::PathBuf;
-
-use anyhow::Context as _;
 use portcullis::NetworkAccess;
 use portcullis::model::Destination;
-use portcullis_config::{DraftFile, Settings};
-use serde::{Deserialize, Serialize};
+use portcullis_config::Settings;
+use portcullis_config::last_start::{self, LastStart, SentTo, plain};
 
 use crate::exit::{failed, usage};
 use crate::home_workspace::{has_a_person, says_yes};
@@ -21,46 +15,9 @@ use crate::render::{Term, exact};
 /// Characters of an address that are shown.
 const SHOWN: usize = 300;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct LastStart {
-    network: Option<String>,
-    /// By the provider's name.
-    providers: BTreeMap<String, SentTo>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct SentTo {
-    /// `None`: the provider's own.
-    address: Option<String>,
-    /// The variable that held the key.
-    key: Option<String>,
-}
-
-fn file(settings: &Settings) -> PathBuf {
-    settings.home.root().join("last-start.json")
-}
-
-/// What was kept; a file that says nothing is one that nobody compares with.
-fn load(settings: &Settings) -> LastStart {
-    let text = fs::read_to_string(file(settings)).unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
-}
-
-fn keep(settings: &Settings, before: &LastStart, now: &LastStart) -> anyhow::Result<()> {
-    if before == now {
-        return Ok(());
-    }
-    settings.home.prepare()?;
-    let file = file(settings);
-    let cannot = || format!("cannot keep {}", file.display());
-    let text = serde_json::to_string_pretty(now)? + "\n";
-    let mut draft = DraftFile::begin(&file).with_context(cannot)?;
-    draft.write_all(text.as_bytes()).and_then(|()| draft.replace()).with_context(cannot)
-}
-
 /// Tells of a changed network of commands.
 pub fn tell_network(settings: &Settings, term: &Term) {
-    let before = load(settings);
+    let before = LastStart::load(settings);
     let now = settings.network.as_str();
     if let Some(last) = before.network.as_deref().filter(|last| *last != now) {
         let file = settings.user_file.as_deref().map(|file| format!(" ({})", file.display())).unwrap_or_default();
@@ -75,13 +32,13 @@ pub fn tell_network(settings: &Settings, term: &Term) {
     }
     let kept = LastStart { network: Some(now.to_owned()), ..before.clone() };
     // What cannot be kept, on a full disk for one, is told again.
-    let _ = keep(settings, &before, &kept);
+    let _ = kept.keep(settings, &before);
 }
 
 /// Tells of a changed address or key before anything is sent. A key goes to another address because of a file only if a
 /// person says yes, or a flag names that address.
 pub fn check(settings: &Settings, now: &Destination, term: &Term) -> anyhow::Result<()> {
-    let seen = load(settings);
+    let seen = LastStart::load(settings);
     // The first model that ever works here: there is nothing to compare with.
     if seen.providers.is_empty() {
         return Ok(());
@@ -143,35 +100,6 @@ pub fn check(settings: &Settings, now: &Destination, term: &Term) -> anyhow::Res
 
 /// Keeps where requests go, for the next start.
 pub fn remember(settings: &Settings, now: &Destination) -> anyhow::Result<()> {
-    let address = now.address.as_deref().map(plain);
-    // Given for this start alone. Where the file says the same, the flag has confirmed the file.
-    if settings.chosen.base_url && address != settings.file_base_url.as_deref().map(plain) {
-        return Ok(());
-    }
-    let before = load(settings);
-    let mut seen = before.clone();
-    let key = now.key_variable.map(str::to_owned);
-    seen.providers.insert(now.provider.to_owned(), SentTo { address, key });
-    keep(settings, &before, &seen)
-}
-
-/// An address without what may be secret in it: a password before the host, a query behind the path.
-pub fn plain(address: &str) -> String {
-    let address = address.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
-    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
-    let (host, path) = rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")));
-    let host = host.rsplit('@').next().unwrap_or(host);
-    if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_kept_without_what_may_be_secret_in_it() {
-        assert_eq!(plain("https://me:secret@host:1/v1/?key=secret#x"), "https://host:1/v1");
-        assert_eq!(plain("http://host/"), "http://host");
-        assert_eq!(plain("host"), "host");
-    }
+    let sent = SentTo { address: now.address.as_deref().map(plain), key: now.key_variable.map(str::to_owned) };
+    Ok(last_start::remember(settings, now.provider, sent)?)
 }

@@ -4,16 +4,16 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use portcullis::LostEnd;
+use portcullis::local::{ProcessRole, lost_database};
 use portcullis::operations::accept_loss;
-use portcullis_store::{LossBook as _, LostEnd};
-use portcullis_store_sqlite::SqliteStore;
 use serde_json::json;
 
 use crate::args::Globals;
 use crate::exit::{ExitKind, failed, fault, usage};
 use crate::home_workspace::says_yes;
 use crate::render::{self, Term};
-use crate::world::{Role, World};
+use crate::world::World;
 use crate::{audit, person};
 
 /// Names of logs that are shown before the rest is counted.
@@ -25,8 +25,7 @@ pub const TO_DO: &str = "Nothing is written to these logs and nothing of them is
                          accept-loss`";
 
 /// Says what is missing, if anything is.
-pub fn tell(store: &SqliteStore) {
-    let lost = store.lost();
+pub fn tell(lost: &[LostEnd]) {
     if lost.is_empty() {
         return;
     }
@@ -61,28 +60,15 @@ fn words(lost: &LostEnd) -> String {
     }
 }
 
-/// Refuses where a database was and is gone: nothing there is not the same as nothing there yet.
-///
-/// # Errors
-/// If the mark beside the database names logs and there is no database.
-pub fn refuse_gone(database: &Path) -> anyhow::Result<()> {
-    match gone(database) {
-        Some(what) => Err(fault(ExitKind::Broken, format!("{what}; {TO_DO_GONE}"))),
-        None => Ok(()),
-    }
+/// The error where a database was and is gone: nothing there is not the same as nothing there yet.
+pub fn gone_fault(database: &Path, lost: &[LostEnd]) -> anyhow::Error {
+    fault(ExitKind::Broken, format!("{}; {TO_DO_GONE}", gone(database, lost)))
 }
 
-/// What is known of a database that was there, if its mark is left.
-pub fn gone(database: &Path) -> Option<String> {
-    let lost = SqliteStore::gone_from(database);
-    (!lost.is_empty()).then(|| {
-        let logs = render::count(lost.len() as u64, "log");
-        format!(
-            "a database was at {} and is gone: the mark beside it names {logs} ({})",
-            render::place(database),
-            named(&lost)
-        )
-    })
+/// What is known of a database that was there, by the mark that is left.
+pub fn gone(database: &Path, lost: &[LostEnd]) -> String {
+    let (place, logs) = (render::place(database), render::count(lost.len() as u64, "log"));
+    format!("a database was at {place} and is gone: the mark beside it names {logs} ({})", named(lost))
 }
 
 /// What to do about a database that is gone.
@@ -92,14 +78,14 @@ pub const TO_DO_GONE: &str = "restore it from a backup; or, to go on with an emp
 /// Gives up what is lost, once somebody said so who saw what it is.
 pub async fn accept(yes: bool, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = globals.settings()?;
-    let gone = SqliteStore::gone_from(&settings.database);
+    let gone = lost_database(&settings);
     let world = if gone.is_empty() {
         World::existing(globals)?
     } else {
         confirm(&gone, yes, term)?;
         World::open(settings, term)?
     };
-    let lost = world.store.lost();
+    let lost = world.lost();
     if lost.is_empty() {
         if term.json {
             term.document(&json!({"logs": [], "calls_unknown": 0}))?;
@@ -132,9 +118,9 @@ fn confirm(lost: &[LostEnd], yes: bool, term: &Term) -> anyhow::Result<()> {
 }
 
 async fn give_up(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
-    let operator = person::operating(world, "portcullis audit");
-    let appending = async |session| world.appending(session, Role::standing("portcullis audit")).await;
-    let accepted = accept_loss(&operator, &*world.store, appending).await?;
+    let operator = world.operator(person::login(), "portcullis audit");
+    let appending = async |session| world.appending(session, ProcessRole::standing("portcullis audit")).await;
+    let accepted = accept_loss(&operator, world.loss_book(), appending).await?;
     if term.json {
         term.document(&json!({"logs": accepted.logs, "calls_unknown": accepted.calls_unknown}))?;
     } else {

@@ -2,27 +2,24 @@
 
 use std::path::Path;
 
-use portcullis::{Runtime, RuntimeError, SessionId, Setup};
+use portcullis::SessionId;
+use portcullis::local::{AddressedSession, NewSession, ProcessRole};
 use portcullis_base::EventId;
-use portcullis_pipeline::folded;
-use portcullis_store::{LeaseOwner, Log as _};
 use serde_json::json;
 
-use crate::activity;
 use crate::args::Globals;
 use crate::call;
 use crate::custom_tools;
 use crate::exit::usage;
 use crate::home_workspace;
 use crate::person;
-use crate::render::{self, Term};
+use crate::render::Term;
 use crate::run::changes::FileChanges;
-use crate::thinker;
 use crate::wake;
-use crate::world::{Role, World, key, workspace};
+use crate::world::{World, workspace};
 
-/// Characters of a message that become a session's name.
-const NAME_CHARS: usize = 60;
+/// Who holds a session meanwhile, for others who come across it.
+const ROLE: ProcessRole = ProcessRole::standing("portcullis sessions");
 
 pub async fn new(
     message: Option<&str>,
@@ -30,22 +27,15 @@ pub async fn new(
     globals: &Globals,
     term: &Term,
 ) -> anyhow::Result<()> {
-    let custom = custom_tools::read(custom_tools)?;
-    let settings = thinker::settings(globals)?;
+    let custom_tools = custom_tools::read(custom_tools)?;
+    let settings = globals.settings_of_a_model()?;
     let folder = workspace(globals)?;
     home_workspace::ask(&settings, &folder)?;
     settings.policy(&folder)?;
-    let words = message.map(words).transpose()?;
+    let message = message.map(words).transpose()?;
     let world = World::open(settings, term)?;
-    let runtime = world.runtime(&folder, Role::standing("portcullis sessions"))?;
-    let named =
-        name.or_else(|| words.as_deref().map(|words| render::safe_line(&runtime.gate().masked(words), NAME_CHARS)));
-    let setup = Setup { custom_tools: custom, model: world.settings.model.setup(None), ..runtime.setup().clone() };
-    let session = custom_tools::session(&runtime, named.as_deref().unwrap_or("session"), &setup).await?;
-    let event = match &words {
-        Some(words) => Some(runtime.say(session, &person::login(), words).await?),
-        None => None,
-    };
+    let new = NewSession { name, message, custom_tools };
+    let (session, event) = world.open_session(&folder, new, &person::login(), ROLE).await?;
     let next = match event {
         Some(_) => world.command(&format!("sessions wake {session}")),
         None => world.command(&format!("sessions send {session} 'MESSAGE'")),
@@ -60,27 +50,22 @@ pub async fn new(
 
 pub async fn send(globals: &Globals, session: SessionId, message: &str, term: &Term) -> anyhow::Result<()> {
     let words = words(message)?;
-    let opened = AddressedSession::new(globals, session).await?;
+    let (world, opened) = addressed(globals, session).await?;
     // What a person took back since somebody last spoke is told with it.
-    for note in FileChanges::load(&opened.world, session).await?.untold {
-        opened.runtime.say(session, &person::login(), &note).await?;
+    for note in FileChanges::load(&world, session).await?.untold {
+        opened.post(&person::login(), &note).await?;
     }
-    let event = opened.runtime.say(session, &person::login(), &words).await?;
-    told(&opened, session, event, ("said", "takes this up"), term).await
+    let event = opened.post(&person::login(), &words).await?;
+    told(&world, &opened, event, ("said", "takes this up"), term).await
 }
 
 pub async fn interrupt(globals: &Globals, session: SessionId, note: Option<&str>, term: &Term) -> anyhow::Result<()> {
-    let opened = AddressedSession::new(globals, session).await?;
-    let event = opened.runtime.interrupt(session, &person::login(), note).await?;
-    // Whoever holds the session closes them.
-    let withdrawn = match opened.runtime.withdraw_asks(session).await {
-        Err(RuntimeError::Held(_)) => Vec::new(),
-        closed => closed?,
-    };
+    let (world, opened) = addressed(globals, session).await?;
+    let (event, withdrawn) = opened.interrupt(&person::login(), note).await?;
     for ask in withdrawn.iter().filter(|_| !term.json) {
         term.note(&format!("withdrawn: {ask}; no answer to it runs anything"));
     }
-    told(&opened, session, event, ("interrupted", "stops it"), term).await
+    told(&world, &opened, event, ("interrupted", "stops it"), term).await
 }
 
 pub async fn answer(
@@ -91,27 +76,16 @@ pub async fn answer(
     term: &Term,
 ) -> anyhow::Result<()> {
     let output = if output == "-" { call::said()? } else { output.to_owned() };
-    let opened = AddressedSession::new(globals, session).await?;
-    let event = opened.runtime.answer(session, &person::login(), request, (&output, error)).await?;
-    told(&opened, session, event, ("answered", "takes this up"), term).await
+    let (world, opened) = addressed(globals, session).await?;
+    let event = opened.answer(&person::login(), request, (&output, error)).await?;
+    told(&world, &opened, event, ("answered", "takes this up"), term).await
 }
 
 /// A session that something is said to.
-struct AddressedSession {
-    world: World,
-    runtime: Runtime,
-    /// Who held it before: a process that hears it by itself.
-    held: Option<LeaseOwner>,
-}
-
-impl AddressedSession {
-    async fn new(globals: &Globals, session: SessionId) -> anyhow::Result<Self> {
-        let world = World::existing(globals)?;
-        let runtime = world.appending(session, Role::standing("portcullis sessions")).await?;
-        let head = world.store.head(key(session)).await?;
-        let held = head.filter(|head| activity::lease(head).is_some()).and_then(|head| head.lease_owner);
-        Ok(Self { world, runtime, held })
-    }
+async fn addressed(globals: &Globals, session: SessionId) -> anyhow::Result<(World, AddressedSession)> {
+    let world = World::existing(globals)?;
+    let addressed = world.address(session, ROLE).await?;
+    Ok((world, addressed))
 }
 
 /// What was typed, or came in; nothing at all is a mistake.
@@ -125,14 +99,14 @@ fn words(text: &str) -> anyhow::Result<String> {
 
 /// What was appended, and what takes it up: whoever has to answer first, then who holds the session, or a wake.
 async fn told(
+    world: &World,
     opened: &AddressedSession,
-    session: SessionId,
     event: EventId,
     (what, then): (&str, &str),
     term: &Term,
 ) -> anyhow::Result<()> {
-    let world = &opened.world;
-    let state = folded(&*world.store, key(session)).await?;
+    let session = opened.session;
+    let state = world.archive.state(session).await?;
     let next = world.command(&format!("sessions wake {session}"));
     // An interrupt withdraws what waits.
     let waits = match state.inbox.interrupted() {

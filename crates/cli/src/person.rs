@@ -2,14 +2,8 @@
 
 use std::fs;
 use std::io::{self, IsTerminal as _};
-use std::sync::Arc;
 
-use portcullis::operations::Operator;
 use portcullis::{AskAnswer, Reply};
-use portcullis_base::{SystemClock, SystemIds};
-use portcullis_event::LOCAL_TENANT;
-
-use crate::world::World;
 
 /// An answer given through this process.
 pub fn answer(reply: Reply, channel: &str, feedback: Option<String>) -> AskAnswer {
@@ -21,18 +15,6 @@ pub fn answer(reply: Reply, channel: &str, feedback: Option<String>) -> AskAnswe
         channel: channel.to_owned(),
         terminal: terminal(),
         parent_process: parent(),
-    }
-}
-
-/// Whoever sits here, at work on a store; `called` says with what.
-pub fn operating(world: &World, called: &str) -> Operator {
-    Operator {
-        store: Arc::clone(&world.store) as _,
-        tenant: LOCAL_TENANT,
-        ids: Arc::new(SystemIds::new()),
-        clock: Arc::new(SystemClock::new()),
-        by: login(),
-        called: called.to_owned(),
     }
 }
 

@@ -4,24 +4,26 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use portcullis::instead::{self, Alternative};
-use portcullis::{Runtime, RuntimeBuilder};
-use portcullis_base::{Clock as _, Code, Phase, SessionId, SystemClock};
+use portcullis::instead::Alternative;
+use portcullis::local::{call_session, offering};
+use portcullis::operations::ExplainedCall;
+use portcullis::operations::ask_words::suggestion;
+use portcullis::{REACHES, Runtime};
+use portcullis_base::{Clock as _, Code, SystemClock};
 use portcullis_config::{
     ConfigError, Settings, UnreadableFile, project_file, rules_of,
     trust::{self, TrustRecord},
 };
 use portcullis_event::facts::Verdict;
-use portcullis_pipeline::Explained;
 use portcullis_policy::{EnterprisePolicy, Finding, Layer, Rule, RuleEffect, RuleId, file_hash, lint};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Policy};
-use crate::dead_rules::REACHES;
 use crate::exit::{ExitKind, failed, usage};
+use crate::render::quoted;
 use crate::render::{self, BOLD, Term, exact, styled};
-use crate::world::{World, call_session, offering, quoted, workspace};
-use crate::{ask_view, backtest, call, example_input, mapped, person};
+use crate::world::{World, workspace};
+use crate::{backtest, call, person};
 
 pub async fn run(what: Policy, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     match what {
@@ -34,9 +36,9 @@ pub async fn run(what: Policy, globals: &Globals, term: &Term) -> anyhow::Result
 
 /// A runtime that decides as `call` would here; without a store nothing is remembered.
 fn deciding(settings: Settings, folder: &Path) -> anyhow::Result<Runtime> {
-    let builder: RuntimeBuilder = offering(&settings, folder)?;
+    let builder = offering(&settings, folder)?;
     let Some(world) = World::look(settings)? else { return Ok(builder.build()?) };
-    Ok(builder.store(world.store.clone(), world.artifacts()?).build()?)
+    Ok(world.deciding(builder)?)
 }
 
 async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
@@ -45,26 +47,18 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     call::warn_of_trust(&settings, &folder, term)?;
     let session = call_session(&folder);
     let runtime = deciding(settings, &folder)?;
-    let found = runtime.gate().explain(session, "local", tool, input).await;
-    let instead = instead::instead_of(tool, input);
-    let wrong = example_input::is_wrong_input(found.code);
-    let denied = denied_elsewhere(&runtime, session, &found, input).await;
+    let explained = runtime.explain(session, tool, input).await;
+    let (found, wrong) = (&explained.found, explained.is_wrong_input());
     if wrong && !term.json {
         // No rule was asked: this is no decision about a call, but an input that is none.
         term.error(&found.reason);
-        if let Some(hint) = example_input::hint(None, &runtime, session, tool).await {
+        if let Some(hint) = call::hint_at_input(None, &runtime, session, tool).await {
             term.note(&render::safe(&hint));
         }
     } else if term.json {
-        let mut document = document(&found, instead.as_ref());
-        document["denied_elsewhere"] = json!(denied);
-        term.document(&document)?;
+        term.document(&explained.document())?;
     } else {
-        let mut text = in_words(&found, instead.as_ref());
-        if let Some(reason) = denied {
-            let _ = writeln!(text, "  {:<12}{}", "denied", exact(&reason, 2_000));
-        }
-        term.print(&text)?;
+        term.print(&in_words(&explained))?;
         if found.code == Some(Code::UnknownTool) && (input == "{}" || !input.trim_start().starts_with('{')) {
             // Whoever names a program means its command line.
             let words = if input == "{}" { "" } else { input };
@@ -75,7 +69,7 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     }
     Ok(match found.decision {
         // No rule denies it: the tool does not do it.
-        Verdict::Deny if is_refused(&found) && !wrong => ExitKind::Failed,
+        Verdict::Deny if explained.is_refused() && !wrong => ExitKind::Failed,
         Verdict::Allow => ExitKind::Done,
         Verdict::Ask => ExitKind::Waits,
         Verdict::Deny if wrong => ExitKind::Usage,
@@ -83,54 +77,11 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     })
 }
 
-/// The deny that a line meets which the read-only hand refuses before any rule is asked, where it would be run instead.
-async fn denied_elsewhere(runtime: &Runtime, session: SessionId, found: &Explained, input: &str) -> Option<String> {
-    let line = serde_json::from_str::<Value>(input).ok()?.get("command")?.clone();
-    if !is_refused(found) || example_input::is_wrong_input(found.code) {
-        return None;
-    }
-    let there = json!({ "command": line }).to_string();
-    let there = runtime.gate().explain(session, "local", "shell_run", &there).await;
-    (there.code == Some(Code::PolicyDenied)).then_some(there.reason)
-}
-
-/// Whether the call would stop before any rule is asked.
-fn is_refused(found: &Explained) -> bool {
-    found.decision == Verdict::Deny && found.phase != Phase::Permission
-}
-
-/// What would become of the call, in a word.
-fn decision(found: &Explained) -> String {
-    if is_refused(found) { "refused".to_owned() } else { render::word(&found.decision) }
-}
-
-fn document(found: &Explained, instead: Option<&Alternative>) -> Value {
-    let network = match &found.isolated {
-        Some(isolated) => isolated.network.as_str(),
-        None if found.network => "used by the tool itself, not confined",
-        None => "not used",
-    };
-    let level = found.isolated.as_ref().map(|isolated| isolated.level);
-    json!({
-        "decision": decision(found),
-        "phase": found.phase,
-        "code": found.code,
-        "reason": found.reason,
-        "policy_ids": found.policy_ids,
-        "grant_ids": found.grant_ids,
-        "pinned": found.pinned,
-        "only_a_person": found.only_a_person,
-        "risk": found.risk,
-        "read_only": found.read_only,
-        "mapped": mapped::document(instead),
-        "suggested_rules": found.suggested_rules,
-        "would_run_in": {"profile": found.sandbox, "level": level, "network": network},
-    })
-}
-
-fn in_words(found: &Explained, instead: Option<&Alternative>) -> String {
+fn in_words(explained: &ExplainedCall) -> String {
+    let ExplainedCall { found, instead, denied_elsewhere } = explained;
+    let decision = if explained.is_refused() { "refused".to_owned() } else { render::word(&found.decision) };
     let code = found.code.map(|code| format!(" ({code})")).unwrap_or_default();
-    let mut text = format!("{}{code}: {}\n", styled(BOLD, &decision(found)), exact(&found.reason, 2_000));
+    let mut text = format!("{}{code}: {}\n", styled(BOLD, &decision), exact(&found.reason, 2_000));
     let mut line = |label: &str, value: &str| {
         if !value.is_empty() {
             let _ = writeln!(text, "  {label:<12}{value}");
@@ -144,11 +95,20 @@ fn in_words(found: &Explained, instead: Option<&Alternative>) -> String {
         line("sandbox", &format!("{profile}, isolation level {}, network {}", isolated.level, isolated.network));
     }
     line("pinned", if found.pinned { "every call asks; no remembered allow answers it" } else { "" });
-    line("instead", &instead.map(|instead| exact(&mapped::in_words(instead), 2_000)).unwrap_or_default());
+    line("instead", &instead.as_ref().map(|instead| exact(&mapped(instead), 2_000)).unwrap_or_default());
     for rule in &found.suggested_rules {
-        text.push_str(&ask_view::suggestion("a rule would settle this for good", &json!(rule)));
+        text.push_str(&suggestion("a rule would settle this for good", &json!(rule)));
+    }
+    if let Some(reason) = denied_elsewhere {
+        let _ = writeln!(text, "  {:<12}{}", "denied", exact(reason, 2_000));
     }
     text
+}
+
+/// The tool that answers what a command asks, in one line.
+fn mapped(found: &Alternative) -> String {
+    let differs = found.differs.map(|differs| format!(" ({differs})")).unwrap_or_default();
+    format!("{} {}{differs}", found.tool, found.input)
 }
 
 fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {

@@ -2,17 +2,17 @@
 
 use std::fmt::Write as _;
 
-use portcullis_store::{RebuiltLog, rebuild};
+use portcullis::RebuiltLog;
 use serde_json::json;
 
 use crate::args::ReplayArgs;
 use crate::exit::ExitKind;
 use crate::render::{self, Term, exact};
 use crate::spinner;
-use crate::world::{World, key};
+use crate::world::World;
 
 pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<ExitKind> {
-    let folding = rebuild(&*world.store, key(args.session), args.until);
+    let folding = world.archive.rebuilt(args.session, args.until);
     let RebuiltLog { state, diverges, grew } = spinner::during(term, "folding the log", folding).await?;
     // Values of rows are anybody's words.
     let diverges: Vec<String> = diverges.iter().map(|what| exact(what, usize::MAX)).collect();

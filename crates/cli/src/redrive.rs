@@ -1,29 +1,20 @@
 //! `replay --mode redrive`: another model over the recorded facts. It names the first call that differs; nothing runs.
 
-use std::sync::Arc;
-
-use portcullis::harness::{CallSeen, Redrive, RedriveResult};
+use portcullis::harness::{CallSeen, RedriveResult};
 use serde_json::json;
 
 use crate::args::ReplayArgs;
 use crate::exit::ExitKind;
 use crate::render::{self, Term, safe_line};
 use crate::run::model;
-use crate::world::{World, key};
+use crate::world::World;
 
 /// The word by which programs know it (tool-contract §23).
 const DIVERGED: &str = "replay_diverged";
 
 pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<ExitKind> {
     let model = model::choose(&world.settings, &world.settings.model, false, term).await?.0;
-    let drive = Redrive {
-        store: Arc::clone(&world.store) as _,
-        artifacts: world.artifacts()? as _,
-        key: key(args.session),
-        until: args.until,
-        model: Arc::clone(&model),
-    };
-    let done = drive.run().await?;
+    let done = world.redrive(args.session, args.until, model.clone())?.run().await?;
     let ended = if done.diverged.is_some() { ExitKind::Failed } else { ExitKind::Done };
     let agreed = format!(
         "{} answered {} and made {} as recorded",

@@ -18,7 +18,7 @@ pub const WORDS_MAX: usize = 1_000;
 
 pub async fn run(args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let world = World::existing(globals)?;
-    world.created(args.session).await?;
+    world.archive.created(args.session).await?;
     match args.mode {
         ReplayMode::Inspect => inspect(&world, args, term).await,
         ReplayMode::Rebuild => rebuild::run(&world, args, term).await,
@@ -56,6 +56,6 @@ async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
             false => term.stream(&text),
         }
     };
-    world.each_page(args.session, 0, show).await?;
+    world.archive.try_each_page(args.session, 0, show).await?;
     Ok(ExitKind::Done)
 }

@@ -19,7 +19,7 @@ pub async fn run(
     reason: Option<String>,
     term: &Term,
 ) -> anyhow::Result<()> {
-    let operator = person::operating(world, "portcullis sessions rm");
+    let operator = world.operator(person::login(), "portcullis sessions rm");
     let erasure = Erasure::of(&operator, session).await?;
     let copies = evidence_of(&world.settings.home.evidence(), session);
     if !yes {

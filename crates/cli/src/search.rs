@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use portcullis_event::LOCAL_TENANT;
-use portcullis_store::{Hit, Query, Search as _, StoreError};
+use portcullis::operations::UnsearchedEvents;
+use portcullis::{Hit, Query};
 use serde_json::{Value, json};
 
 use crate::exit::usage;
@@ -12,15 +12,13 @@ use crate::progress::Bar;
 use crate::render::{self, BOLD, Term, safe, safe_line, styled};
 use crate::world::World;
 
-/// Events taken in at once: an append of another process waits for no more than this.
-const BATCH: usize = 500;
 /// Characters of the words around what was found.
 const SHOWN: usize = 160;
 
 pub async fn run(world: &World, words: &[String], limit: usize, term: &Term) -> anyhow::Result<()> {
     let query = Query::new(words).map_err(|error| usage(format!("{error}; name at least one word")))?;
     let behind = catch_up(world, term).await?;
-    let hits = world.store.search(LOCAL_TENANT, &query, limit).await?;
+    let hits = world.archive.search(&query, limit).await?;
     if term.json {
         let hits: Vec<Value> = hits.iter().map(document).collect();
         return term.document(&json!({"hits": hits, "unsearched": behind}));
@@ -37,21 +35,13 @@ pub async fn run(world: &World, words: &[String], limit: usize, term: &Term) -> 
 
 /// Takes in what is new and says how many events could not be.
 async fn catch_up(world: &World, term: &Term) -> anyhow::Result<u64> {
-    let total = world.store.search_lag(LOCAL_TENANT).await?;
-    let progress = Bar::new(term, total, "taking in new events");
-    loop {
-        match world.store.catch_up(LOCAL_TENANT, BATCH).await {
-            Ok(0) => return Ok(0),
-            Ok(taken) => progress.add(taken),
-            Err(error @ (StoreError::ReadOnly(_) | StoreError::DiskFull { .. })) => {
-                let left = world.store.search_lag(LOCAL_TENANT).await?;
-                let (left_out, why) = (render::count(left, "new event"), hints::explained(&error));
-                term.note(&format!("warning: {left_out} not searched: {why}"));
-                return Ok(left);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
+    let progress = Bar::new(term, world.archive.search_lag().await?, "taking in new events");
+    let left = world.archive.take_in_for_search(&|taken| progress.add(taken)).await?;
+    Ok(left.map_or(0, |UnsearchedEvents { events, error }| {
+        let (left_out, why) = (render::count(events, "new event"), hints::explained(&error));
+        term.note(&format!("warning: {left_out} not searched: {why}"));
+        events
+    }))
 }
 
 fn document(hit: &Hit) -> Value {

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use portcullis::operations::{SessionView, call_row, ending, session_row};
+use portcullis::{Head, SessionSummary, StoreError};
 use portcullis_agent::calls::{RecordedCall, SessionCalls};
 use portcullis_agent::status::head_reads_as;
 use portcullis_base::{SessionId, Timestamp};
+use portcullis_event::SessionStatus;
 use portcullis_event::facts::WakeQueued;
-use portcullis_event::{LOCAL_TENANT, SessionStatus};
-use portcullis_store::{AskFilter, Head, Log as _, LossBook as _, SessionSummary, StoreError};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Sessions};
@@ -17,10 +18,9 @@ use crate::exit::{ExitKind, failed};
 use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
 use crate::run::session::name;
 use crate::run::words;
-use crate::world::{World, key, workspace};
+use crate::world::{World, workspace};
 use crate::{
-    events, export, fork, import, operator, output, output_tail, rm, search, short_ids, status, trace, tree, unknown,
-    wake,
+    events, export, fork, import, operator, output, output_tail, rm, search, status, trace, tree, unknown, wake,
 };
 
 /// Sessions in a list.
@@ -87,11 +87,10 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
 
 /// The newest session of a folder, that of its calls included.
 async fn newest(world: &World, folder: &Path) -> anyhow::Result<SessionId> {
-    let here = folder.to_string_lossy();
-    let all = world.store.sessions(LOCAL_TENANT, LISTED).await?;
-    let found = all.iter().find(|summary| summary.row.workspace.as_deref() == Some(&*here));
-    let none = || failed(format!("no session of {here} is known; `portcullis sessions list` shows those that are"));
-    found.map(|summary| summary.session_id).ok_or_else(none)
+    world.archive.newest_of(folder).await?.ok_or_else(|| {
+        let here = folder.to_string_lossy();
+        failed(format!("no session of {here} is known; `portcullis sessions list` shows those that are"))
+    })
 }
 
 /// How a session stands, for a person: what waits for an answer waits for nobody else.
@@ -105,39 +104,23 @@ fn status_word(head: &Head) -> String {
 
 /// A log with that name, the ledger included.
 async fn exists(world: &World, session: SessionId) -> anyhow::Result<()> {
-    match world.store.head(key(session)).await? {
+    match world.archive.head(session).await? {
         Some(_) => Ok(()),
         None => Err(StoreError::NoSession(session).into()),
     }
-}
-
-fn row_of(summary: &SessionSummary) -> Value {
-    let SessionSummary { session_id, row, head } = summary;
-    json!({
-        "session_id": session_id,
-        "title": row.title,
-        "workspace": row.workspace,
-        "status": head_reads_as(head),
-        "events": head.last_seq,
-        "waiting": head.blocked_n,
-        "next_wake_at": head.wake.map(|wake| wake.due_at),
-        "created_at": row.created_at,
-        "updated_at": head.updated_at,
-        "head_hash": head.last_hash,
-    })
 }
 
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
     let world = World::look(globals.settings()?)?;
     let (mut all, lost) = match &world {
         // One more, which tells that there are more.
-        Some(world) => (world.store.sessions(LOCAL_TENANT, LISTED + 1).await?, !world.store.lost().is_empty()),
+        Some(world) => (world.archive.sessions(LISTED + 1).await?, !world.lost().is_empty()),
         None => (Vec::new(), false),
     };
     let more = all.len() > LISTED;
     all.truncate(LISTED);
     if term.json {
-        let rows: Vec<Value> = all.iter().map(row_of).collect();
+        let rows: Vec<Value> = all.iter().map(session_row).collect();
         return term.document(&json!({"sessions": rows, "more": more}));
     }
     if all.is_empty() {
@@ -179,13 +162,10 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
 }
 
 async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<()> {
-    let created = world.created(session).await?;
-    let head = world.store.head(key(session)).await?.ok_or(StoreError::NoSession(session))?;
-    let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?;
-    let wakes = world.store.wakes(key(session), true).await?;
-    let SessionCalls { calls, warnings, checked } = SessionCalls::read(&*world.store, key(session)).await?;
+    let SessionView { created, head, asks, wakes, done } = world.archive.session_view(session).await?;
+    let SessionCalls { calls, warnings, checked } = done;
     if term.json {
-        let calls: Vec<Value> = calls.iter().map(call_document).collect();
+        let calls: Vec<Value> = calls.iter().map(call_row).collect();
         return term.document(&json!({
             "session_id": session,
             "title": created.name,
@@ -218,7 +198,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     let header = ["INTENT", "TOOL", "WHAT", "STATE", "CODE", "TIME", "SUMMARY"];
     text.push('\n');
     text.push_str(&render::table_within(term.columns(), &[0], &header, rows));
-    let command = world.command(&format!("sessions output {}", short_ids::ending(&session.to_string())));
+    let command = world.command(&format!("sessions output {}", ending(&session.to_string())));
     text.push_str(&outputs(&calls, &command));
     for observed in calls.iter().filter_map(|call| call.observed.as_ref()) {
         for warning in &observed.warnings {
@@ -277,18 +257,6 @@ fn outputs(calls: &[RecordedCall], command: &str) -> String {
     }
     text.extend(all.into_iter().take(OUTPUTS).rev());
     text
-}
-
-fn call_document(call: &RecordedCall) -> Value {
-    let mut value = json!(call.row);
-    if let Some(observed) = &call.observed {
-        value["ok"] = json!(observed.ok);
-        value["code"] = json!(observed.code);
-        value["duration_us"] = json!(observed.duration_us);
-        value["summary"] = json!(observed.summary);
-        value["warnings"] = json!(observed.warnings);
-    }
-    value
 }
 
 fn call_line(call: &RecordedCall) -> Vec<String> {

@@ -2,17 +2,15 @@
 
 use std::fmt::Write as _;
 
-use portcullis::SessionId;
-use portcullis::harness::Settings as Wakes;
-use portcullis_agent::status::{Activation, Holder, Standing};
+use portcullis::operations::status_document;
+use portcullis::{Head, SessionId};
+use portcullis_agent::status::{Holder, Standing};
 use portcullis_base::{Clock as _, SystemClock};
 use portcullis_event::fold::CustomRequest;
-use portcullis_store::Head;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::activity;
 use crate::render::{self, BOLD, Term, safe_line, styled};
-use crate::world::{World, key};
+use crate::world::World;
 
 /// Who holds a session, or held it and went without giving it back: then whoever comes next goes on with it.
 pub fn holder(world: &World, session: SessionId, head: &Head) -> Option<(&'static str, String)> {
@@ -25,67 +23,18 @@ pub fn holder(world: &World, session: SessionId, head: &Head) -> Option<(&'stati
 }
 
 pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Result<()> {
-    let standing = Standing::read(&*world.store, key(session)).await?;
-    let Standing { created, head, state, asks, activation } = &standing;
-    let resilience = Wakes::default();
+    let standing = world.archive.standing(session).await?;
+    let Standing { created, head, state, asks, .. } = &standing;
     let progress = &state.progress;
     let answer = |call: &CustomRequest| {
         world.command(&format!("sessions answer {session} --request {} 'OUTPUT'", call.event_id))
     };
-    let custom: Vec<Value> = progress
-        .custom
-        .values()
-        .map(|call| {
-            json!({
-                "id": call.event_id, "name": call.name, "input": call.input, "requested_at": call.requested_at,
-                "answer_command": answer(call),
-            })
-        })
-        .collect();
-    let (status, stopped) = (standing.status(), standing.stop_reason());
     let shows = asks.iter().map(|ask| world.command(&format!("approvals show {}", ask.ask_id)));
     let commands: Vec<String> = shows.chain(progress.custom.values().map(answer)).collect();
-    let document = json!({
-        "session_id": session,
-        "agent_id": created.agent_id,
-        "environment_id": created.environment_id,
-        "workspace": created.workspace,
-        "status": status,
-        "stop_reason": stopped,
-        "summary": progress.last_summary,
-        "turns": progress.usage.turns,
-        "usage": progress.usage,
-        "pending_events": standing.pending_inputs(),
-        "runnable_pending_event": standing.runnable(),
-        "next_due_at": head.next_due_at,
-        "next_retry_at": standing.next_retry(),
-        "retry_streak": head.failure_streak,
-        "pending_queued_wakes": state.wakes.len(),
-        "next_queued_wake_at": state.wakes.next().map(|(due, _)| due),
-        "lease": activity::lease(head),
-        "resilience": {
-            "retryable_tries": resilience.retryable_tries,
-            "other_tries": resilience.other_tries,
-            "first_retry_ms": resilience.first_retry.as_millis() as u64,
-            "backoff_base_ms": resilience.backoff_base.as_millis() as u64,
-            "backoff_max_ms": resilience.backoff_max.as_millis() as u64,
-        },
-        "staged_drafts": [],
-        "resources": 0,
-        "latest_activation": activation.as_ref().map(activation_document),
-        "unknown_invocations": progress.unknown,
-        "pending_custom_tool": custom.first(),
-        "pending_custom_tools": custom,
-        "pending_confirmation": asks.first().map(|ask| json!({
-            "id": ask.ask_id, "tool_use_id": ask.tool_use_id, "tool": ask.facts.get("tool"), "policy": ask.kind,
-            "requested_seq": ask.asked_seq, "expires_at": ask.expires_at,
-        })),
-        "events": head.last_seq,
-        "commands": commands,
-    });
     if term.json {
-        return term.document(&document);
+        return term.document(&status_document(session, &standing, &answer, &commands));
     }
+    let (status, stopped) = (standing.status(), standing.stop_reason());
     let mut text =
         format!("{} {}\n", styled(BOLD, &session.to_string()), safe_line(created.name.as_deref().unwrap_or(""), 200));
     let mut line = |label: &str, value: String| {
@@ -127,19 +76,4 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         let _ = writeln!(text, "waits for an answer: {command}");
     }
     Ok(term.print(&text)?)
-}
-
-fn activation_document(Activation { began, ended }: &Activation) -> Value {
-    let kind = match ended {
-        None => "activation.leased".to_owned(),
-        Some(end) => format!("activation.{}", render::word(&end.disposition)),
-    };
-    json!({
-        "kind": kind,
-        "claim_id": began.span_id,
-        "activation": began.activation,
-        "result": ended.as_ref().map(|end| end.result),
-        "summary": ended.as_ref().map(|end| end.summary.as_str()),
-        "error_code": ended.as_ref().and_then(|end| end.error_code.as_deref()),
-    })
 }

@@ -2,9 +2,8 @@
 
 use portcullis_base::SessionId;
 use portcullis_event::{Body, Observed};
-use portcullis_store::Log as _;
 
-use crate::world::{PAGE, World, key};
+use crate::world::World;
 
 /// What a warning says that is about the workspace and not about what its command did, so that it need not be said again.
 const OF_THE_WORKSPACE: &str = "that may hold secrets ";
@@ -12,8 +11,7 @@ const OF_THE_WORKSPACE: &str = "that may hold secrets ";
 /// What the call before this one warned of that is still so.
 pub async fn before(world: &World, session: SessionId, observed: &Observed) -> Vec<String> {
     // A log that cannot be read is told by whoever needs it.
-    let last = world.store.head(key(session)).await.ok().flatten().map_or(0, |head| head.last_seq);
-    let newest = world.store.read(key(session), last.saturating_sub(PAGE as u64), PAGE).await.unwrap_or_default();
+    let newest = world.archive.newest_events(session).await.unwrap_or_default();
     let before = newest.iter().rev().find_map(|event| match event.body() {
         Body::Observed(before) if before.intent_id != observed.intent_id => Some(before.warnings),
         _ => None,

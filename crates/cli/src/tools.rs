@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use portcullis::local::offering;
 use portcullis::{Policy, Runtime, ToolDefinition};
 use portcullis_pipeline::Offer;
 use portcullis_policy::probably_meant;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::{Globals, Tools};
 use crate::exit::{ExitKind, failed};
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
-use crate::world::{NO_SESSION, offering, workspace};
+use crate::world::{NO_SESSION, workspace};
 
 pub fn run(what: &Tools, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = globals.settings()?;

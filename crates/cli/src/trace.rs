@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use portcullis::SessionId;
-use portcullis_agent::trace::{self, Span, SpanEnd, SpanKind};
+use portcullis::operations::{SpanDocument, span_name as name, span_result as result};
+use portcullis_agent::trace::{Span, SpanKind};
 use portcullis_base::{Timestamp, WakeId};
-use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::failed;
 use crate::render::{self, BOLD, Term, safe_line, styled};
-use crate::world::{World, key};
+use crate::world::World;
 
 /// Columns of a drawing where nobody says how wide the place is.
 const WIDTH: usize = 100;
@@ -28,8 +28,7 @@ pub async fn run(
     (wanted, all): (Option<WakeId>, bool),
     term: &Term,
 ) -> anyhow::Result<()> {
-    world.created(session).await?;
-    let mut wakes = trace::read(&*world.store, key(session)).await?;
+    let mut wakes = world.archive.trace(session).await?;
     if let Some(wanted) = wanted {
         wakes.retain(|(id, _)| *id == wanted);
         if wakes.is_empty() {
@@ -39,7 +38,7 @@ pub async fn run(
         wakes.drain(..wakes.len() - 1);
     }
     if term.json {
-        let wakes: Vec<SpanDocument> = wakes.iter().map(|(_, span)| document(span)).collect();
+        let wakes: Vec<SpanDocument> = wakes.iter().map(|(_, span)| SpanDocument::of(span)).collect();
         return term.document(&json!({"session_id": session, "wakes": wakes}));
     }
     if wakes.is_empty() {
@@ -49,59 +48,6 @@ pub async fn run(
     let width = width(term);
     let drawn: Vec<String> = wakes.iter().map(|(id, span)| drawing(*id, span, width)).collect();
     Ok(term.print(drawn.join("\n").trim_end())?)
-}
-
-/// What a part is called; a model, a tool and a person may have chosen the words.
-fn name(span: &Span) -> String {
-    match span.kind {
-        SpanKind::Wake => safe_line(&span.name, 200),
-        SpanKind::Call => safe_line(&span.name, 60),
-        _ => span.name.clone(),
-    }
-}
-
-/// How it ended, in words.
-fn result(span: &Span) -> Option<String> {
-    Some(match span.end.as_ref()? {
-        SpanEnd::Wake { result, error_code } => {
-            let why = error_code.as_ref().map(|code| format!(" ({})", safe_line(code, 40))).unwrap_or_default();
-            format!("{}{why}", render::word(result))
-        }
-        SpanEnd::ModelRequest { stop, usage } => {
-            let usage = usage.as_ref();
-            let tokens = usage.map(|usage| format!(", {} tokens in, {} out", usage.input_tokens, usage.output_tokens));
-            format!("{}{}", safe_line(stop, 40), tokens.unwrap_or_default())
-        }
-        SpanEnd::Observed(code) => code.clone(),
-        SpanEnd::Blocked => "blocked".to_owned(),
-    })
-}
-
-/// A part as programs read it.
-#[derive(Serialize)]
-struct SpanDocument {
-    kind: &'static str,
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    from: Timestamp,
-    to: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<String>,
-    spans: Vec<SpanDocument>,
-}
-
-fn document(span: &Span) -> SpanDocument {
-    let Span { kind, id, from, to, spans, .. } = span;
-    SpanDocument {
-        kind: kind.as_str(),
-        name: name(span),
-        id: id.clone(),
-        from: *from,
-        to: *to,
-        result: result(span),
-        spans: spans.iter().map(document).collect(),
-    }
 }
 
 /// How wide the terminal is; a pipe gets the usual width.

@@ -2,21 +2,21 @@
 
 use std::fmt::Write as _;
 
+use portcullis::SessionSummary;
+use portcullis::operations::tree_document;
 use portcullis_agent::status::head_reads_as;
 use portcullis_agent::tree::{Branch, Forest, SESSIONS};
 use portcullis_base::SessionId;
-use portcullis_event::LOCAL_TENANT;
-use portcullis_store::SessionSummary;
 use serde_json::{Value, json};
 
 use crate::render::{self, BOLD, Term, safe_line, styled};
 use crate::world::World;
 
 pub async fn run(world: &World, of: Option<SessionId>, term: &Term) -> anyhow::Result<()> {
-    let forest = Forest::read(&*world.store, LOCAL_TENANT).await?;
+    let forest = world.archive.forest().await?;
     let roots = forest.roots(of)?;
     if term.json {
-        let trees: Vec<Value> = roots.iter().map(|root| document(&forest, *root)).collect();
+        let trees: Vec<Value> = roots.iter().map(|root| tree_document(&forest, *root)).collect();
         return term.document(&json!({"sessions": trees}));
     }
     let text: String = roots.iter().map(|root| drawn(&forest, *root)).collect();
@@ -46,32 +46,13 @@ fn drawn(forest: &Forest, root: SessionId) -> String {
     text
 }
 
-/// One flat list, parents before children: a tree may be deeper than a reader of JSON can go.
-fn document(forest: &Forest, root: SessionId) -> Value {
-    let row = |Branch { summary, forked_from, depth, .. }: Branch<'_>| {
-        let SessionSummary { session_id, row, head } = summary;
-        json!({
-            "session_id": session_id,
-            "parent_session_id": row.parent_session_id,
-            "forked_from": forked_from,
-            "depth": depth,
-            "title": row.title,
-            "status": head_reads_as(head),
-            "events": head.last_seq,
-            "waiting": head.blocked_n,
-        })
-    };
-    let rows: Vec<Value> = forest.beneath(root).into_iter().map(row).collect();
-    json!({"root": root, "tree": rows})
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use portcullis::Head;
     use portcullis_base::{Digest, Timestamp};
     use portcullis_event::SessionRow;
-    use portcullis_store::Head;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! `sessions unknown|resolve`: calls that had begun when their process died, and what a person found out about them.
 
 use portcullis::SessionId;
-use portcullis_agent::unknown::{UnknownCall, session_of, unknown_calls};
+use portcullis::local::{ProcessRole, ResolvedCall};
+use portcullis_agent::unknown::UnknownCall;
 use portcullis_base::InvocationId;
-use portcullis_event::LOCAL_TENANT;
 use portcullis_event::facts::Resolution;
 use serde_json::json;
 
@@ -11,10 +11,10 @@ use crate::args::LearnedOutcome;
 use crate::exit::failed;
 use crate::person;
 use crate::render::{self, Term, safe_line};
-use crate::world::{Role, World};
+use crate::world::World;
 
 pub async fn list(world: &World, session: Option<SessionId>, term: &Term) -> anyhow::Result<()> {
-    let all = unknown_calls(&*world.store, LOCAL_TENANT, session).await?;
+    let all = world.archive.unknown_calls(session).await?;
     if term.json {
         let rows: Vec<_> = all
             .iter()
@@ -55,16 +55,16 @@ pub async fn resolve(
     note: Option<&str>,
     term: &Term,
 ) -> anyhow::Result<()> {
-    let session = session_of(&*world.store, LOCAL_TENANT, invocation).await?.ok_or_else(|| {
-        let list = world.command("sessions unknown");
-        failed(format!("no call {invocation} in this store; those whose outcome is unknown: {list}"))
-    })?;
-    let runtime = world.appending(session, Role::standing("portcullis sessions")).await?;
     let resolution = match what {
         LearnedOutcome::Happened => Resolution::Happened,
         LearnedOutcome::DidNotHappen => Resolution::DidNotHappen,
     };
-    let event = runtime.resolve(session, &person::login(), (invocation, resolution), note).await?;
+    let role = ProcessRole::standing("portcullis sessions");
+    let resolved = world.resolve((invocation, resolution), &person::login(), note, role).await?;
+    let ResolvedCall { session, event } = resolved.ok_or_else(|| {
+        let list = world.command("sessions unknown");
+        failed(format!("no call {invocation} in this store; those whose outcome is unknown: {list}"))
+    })?;
     if term.json {
         return term.document(&json!({
             "session_id": session, "invocation_id": invocation, "resolution": resolution, "event_id": event,

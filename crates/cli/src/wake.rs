@@ -3,34 +3,32 @@
 use std::sync::Arc;
 
 use portcullis::harness::{Limit, WakeEnd, WakeStop, Woken};
+use portcullis::local::{ProcessRole, guided_agent, model_of, restarted};
 use portcullis::model::{Model, Scripted};
+use portcullis::operations::{contradicted, merge_into, refused, unfinished, wake_record};
 use portcullis::{RuntimeError, SessionId};
-use portcullis_event::facts::{FinalVerdict, StopReason};
+use portcullis_event::State;
+use portcullis_event::facts::StopReason;
 use portcullis_event::fold::InputContent;
-use portcullis_event::{LOCAL_TENANT, State};
-use portcullis_pipeline::folded;
-use portcullis_store::{AskFilter, Log as _};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::activity;
 use crate::args::Globals;
 use crate::call;
 use crate::exit::{ExitKind, failed, fault};
 use crate::flagged;
 use crate::hints;
 use crate::render::{DIM, Term, safe, safe_line, styled};
-use crate::run::model;
 use crate::run::words::claims_checked;
+use crate::run::{guidance, model};
 use crate::signals::interruptible;
-use crate::thinker;
-use crate::world::{Role, World, key};
+use crate::world::World;
 
 /// The script of a model that is there only because a wake has one: it fits no request.
 const NEVER_ASKED: &str = "[[turn]]\nwhen = { turn = 1000000 }\ntext = \"none\"\n";
 
 pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
-    let settings = thinker::settings(globals)?;
+    let settings = globals.settings_of_a_model()?;
     let database = settings.database.clone();
     let Some(world) = World::look(settings)? else {
         return Err(failed(format!(
@@ -38,12 +36,12 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
             database.display()
         )));
     };
-    world.created(session).await?;
-    let inputs = folded(&*world.store, key(session)).await?.inbox.pending().to_vec();
+    world.archive.created(session).await?;
+    let inputs = world.archive.state(session).await?.inbox.pending().to_vec();
     let only_stops =
         !inputs.is_empty() && inputs.iter().all(|input| matches!(input.said, InputContent::Interrupt { .. }));
-    let mut setup = thinker::started(world.setup(session).await?.setup, &world.settings);
-    let choice = thinker::model_of(&world.settings, &setup);
+    let mut setup = restarted(world.archive.setup(session).await?.setup, &world.settings);
+    let choice = model_of(&world.settings, &setup);
     let model = match model::choose(&world.settings, &choice, false, term).await {
         // To record an interrupt no model is asked.
         Err(_) if only_stops => Arc::new(Scripted::parse("no model", NEVER_ASKED)?.strict(true)) as Arc<dyn Model>,
@@ -53,9 +51,9 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
             model
         }
     };
-    let role = Role::standing("portcullis sessions wake");
-    let runtime = world.runtime_by(&world.settings, session, setup, role).await?;
-    let agent = thinker::agent(&runtime, &model, &choice, term).await;
+    let role = ProcessRole::standing("portcullis sessions wake");
+    let runtime = world.runtime_by(&world.settings, session, setup, role)?;
+    let agent = guided_agent(&runtime, &model, &choice, guidance(&runtime, term).await);
     let cancel = CancellationToken::new();
     let words = format!("{} works", safe_line(&model.name().to_string(), 80));
     let (woken, interrupted) = loop {
@@ -77,11 +75,11 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
         }
         other => other.into(),
     })?;
-    let state = folded(&*world.store, key(session)).await?;
+    let state = world.archive.state(session).await?;
     let go_on = waiting(&world, session, &state).await?;
     let ended = match &woken {
         Woken::Executed(end) => {
-            let facts = if term.json { activity::facts(&world, session, end).await? } else { Value::Null };
+            let facts = if term.json { world.archive.wake_document(session, end).await? } else { Value::Null };
             show(session, end, (&state, facts), &go_on, term)?
         }
         Woken::Idle => {
@@ -101,30 +99,6 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
         }
     };
     Ok(ended.or_interrupted(interrupted))
-}
-
-/// Whether the model, or whoever serves it, declined.
-pub fn refused(end: &WakeEnd) -> bool {
-    end.stop == WakeStop::Idle(StopReason::Refusal)
-}
-
-/// Whether it stopped at a limit before it had answered.
-pub fn unfinished(end: &WakeEnd) -> bool {
-    end.stop == WakeStop::Idle(StopReason::BudgetReached)
-}
-
-/// Which limit that was, for a program.
-pub fn limit_word(end: &WakeEnd) -> &'static str {
-    match end.limit {
-        Some(Limit::Requests(_)) => "requests",
-        Some(Limit::Loop) => "loop",
-        None => "output_tokens",
-    }
-}
-
-/// Whether the last answer claims what did not happen.
-pub fn contradicted(end: &WakeEnd) -> bool {
-    end.checked.as_ref().is_some_and(|checked| checked.verdict == FinalVerdict::Contradicted)
 }
 
 /// What there is to say of a last answer that is none, or that looks like one and is not.
@@ -163,7 +137,7 @@ fn of_answer(stop: &WakeStop, nothing: bool, checked: bool) -> Option<&'static s
 
 /// The commands that answer what the session waits for.
 pub async fn waiting(world: &World, session: SessionId, state: &State) -> anyhow::Result<Vec<String>> {
-    let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?;
+    let asks = world.archive.waiting_asks(session).await?;
     let open = asks.iter().filter(|ask| !state.inbox.interrupted_after(ask.asked_seq));
     let mut commands: Vec<String> = open.map(|ask| world.command(&format!("approvals show {}", ask.ask_id))).collect();
     let custom = state.progress.custom.keys();
@@ -188,8 +162,8 @@ fn show(
         WakeStop::Broken => ExitKind::Interrupted,
     };
     if term.json {
-        let mut document = record(end, state);
-        activity::merge(&mut document, facts);
+        let mut document = wake_record(end, state);
+        merge_into(&mut document, facts);
         document["session_id"] = json!(session);
         document["executed"] = json!(true);
         document["response"] = json!(end.text);
@@ -231,27 +205,4 @@ fn show(
         term.print(&format!("waits for an answer: {command}"))?;
     }
     Ok(ended)
-}
-
-/// The word for why a wake ended, and what else it came to, as programs read it.
-pub fn record(end: &WakeEnd, state: &State) -> Value {
-    let (word, more) = match &end.stop {
-        WakeStop::Idle(reason) => ("idle", json!(reason)),
-        WakeStop::RequiresAction(ids) => ("requires_action", json!({"event_ids": ids})),
-        WakeStop::Rescheduled(at) => ("rescheduling", json!({"next_due_at": at})),
-        WakeStop::Retrying { error, at } => {
-            ("rescheduling", json!({"failure": error.failure.as_str(), "next_due_at": at}))
-        }
-        WakeStop::GaveUp { error } => ("retries_exhausted", json!({"failure": error.failure.as_str()})),
-        WakeStop::Broken => ("broken_off", Value::Null),
-    };
-    let wakes: Vec<Value> = state.wakes.pending().map(|wake| json!(wake)).collect();
-    json!({
-        "wake_id": end.wake_id,
-        "stop_reason": word,
-        "stop": more,
-        "processed_event_ids": end.processed,
-        "queued_wakes": wakes,
-        "response_preview": activity::preview(&end.text),
-    })
 }

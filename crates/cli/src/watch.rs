@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use portcullis::Reply;
+use portcullis::operations::AskView;
+use portcullis::operations::ask_words;
 use portcullis_base::AskId;
-use portcullis_event::LOCAL_TENANT;
-use portcullis_store::{Notices as _, Topic};
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 
 use crate::approvals::answer_and_run;
-use crate::ask::Ask;
+use crate::ask;
 use crate::ask_sheet::Sheet;
 use crate::ask_text::AskDetail;
-use crate::ask_view::{self, WholeAsk};
+use crate::ask_view::{self, ShownAsk};
 use crate::choice::{Choice, Chooser, Step};
 use crate::exit::ExitKind;
 use crate::hints;
@@ -63,7 +63,7 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
         }
         false => None,
     };
-    let (changes, interrupts) = (world.store.changes_of(Topic::Asks(LOCAL_TENANT)), interrupts()?);
+    let (changes, interrupts) = (world.archive.changes_of_asks(), interrupts()?);
     let mut watch = Watch { world, term, changes, typed, interrupts, seen: BTreeSet::new(), hinted: false };
     term.note(if interactive {
         "waiting for asks of every session; q or Ctrl-C leaves"
@@ -73,7 +73,7 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
     loop {
         // Seen before reading: what is committed meanwhile wakes the next wait.
         watch.changes.mark_unchanged();
-        for ask in Ask::pending(world).await? {
+        for ask in ask::pending(world).await? {
             if !watch.seen.insert(ask.row.ask_id) {
                 continue;
             }
@@ -117,20 +117,20 @@ impl Watch<'_> {
     }
 
     /// One ask as a line.
-    fn line(&self, ask: &Ask) -> anyhow::Result<()> {
+    fn line(&self, ask: &AskView) -> anyhow::Result<()> {
         if self.term.json {
             return self.term.bytes(format!("{}\n", ask.document()?).as_bytes());
         }
         let row = &ask.row;
-        let (id, tool, touches) = (row.ask_id, ask_view::tool(row), ask_view::touches(row));
+        let (id, tool, touches) = (row.ask_id, ask_words::tool(row), ask_words::touches(row));
         let command = self.world.command(&format!("approvals show {id}"));
-        let (folder, session) = (ask_view::folder(ask), row.session_id);
+        let (folder, session) = (ask_words::folder(ask), row.session_id);
         self.term.stream(&format!("{id} {tool} {touches} in {folder} ({session}): {command}"))
     }
 
     /// Shows one ask and takes its answer; `false` to leave.
-    async fn ask(&mut self, ask: Ask) -> anyhow::Result<bool> {
-        let whole = WholeAsk::load(self.world, ask).await?;
+    async fn ask(&mut self, ask: AskView) -> anyhow::Result<bool> {
+        let whole = ShownAsk::load(self.world, ask).await?;
         let (mut sheet, first) = Sheet::new(whole, BESIDES);
         self.page(&mut sheet, &first)?;
         loop {
@@ -139,11 +139,11 @@ impl Watch<'_> {
                 WatchEvent::Typed(input, at) => (input, at),
                 // Someone else may have answered it.
                 WatchEvent::Changed => {
-                    let now = Ask::load(self.world, sheet.whole.ask.row.ask_id).await?;
+                    let now = ask::load(self.world, sheet.whole.0.ask.row.ask_id).await?;
                     if now.is_pending() {
                         continue;
                     }
-                    self.term.note(&format!("{} meanwhile: {}", now.row.ask_id, ask_view::standing(&now.row)));
+                    self.term.note(&format!("{} meanwhile: {}", now.row.ask_id, ask_words::standing(&now.row)));
                     return Ok(true);
                 }
             };
@@ -194,7 +194,7 @@ impl Watch<'_> {
             };
             // A call that fails is that call's matter; the watch goes on.
             if let Err(error) =
-                answer_and_run(self.world, &sheet.whole.ask.row, person::answer(reply, "cli", None), self.term).await
+                answer_and_run(self.world, &sheet.whole.0.ask.row, person::answer(reply, "cli", None), self.term).await
             {
                 self.term.error(&hints::explained_chain(&error));
             }
@@ -230,9 +230,9 @@ impl Watch<'_> {
 
 /// Shows an ask that is longer than the screen to its end, before an allow that was typed as a command. `false` if the
 /// person left earlier. A shorter one is not shown: whoever typed its id has seen it.
-pub async fn read_through(world: &World, ask: &Ask, term: &Term) -> anyhow::Result<bool> {
+pub async fn read_through(world: &World, ask: &AskView, term: &Term) -> anyhow::Result<bool> {
     const WORDS: &str = "Space shows the next page; the last one allows it   q leaves, and allows nothing";
-    let whole = WholeAsk::load(world, Ask::load(world, ask.row.ask_id).await?).await?;
+    let whole = ShownAsk::load(world, ask::load(world, ask.row.ask_id).await?).await?;
     let about = ask_view::about(&ask.row);
     let mut pages = Pages::of(whole.text(AskDetail::Short), about, WORDS.to_owned(), Size::of_terminal());
     if pages.is_one() {

@@ -30,16 +30,20 @@ mod call;
 mod error;
 mod guidance;
 mod ingress;
+#[cfg(feature = "local")]
+pub mod local;
 mod notes;
 #[cfg(doctest)]
 mod opacity;
 pub mod operations;
 mod plugin;
 mod queue;
+mod reaches;
 mod replies;
 mod runtime;
 mod serve;
 mod setup;
+pub mod shown;
 mod tasks;
 
 pub use agent::{Agent, AgentParts};
@@ -49,6 +53,7 @@ pub use error::RuntimeError;
 pub use guidance::{GUIDANCE_BYTES, ProjectGuidance};
 pub use ingress::Refused;
 pub use plugin::{LocationServices, Plugin, PluginScope};
+pub use reaches::REACHES;
 pub use replies::{AskAnswer, PendingAsk, SettledAsk};
 pub use runtime::Runtime;
 pub use setup::environment;
@@ -79,7 +84,11 @@ pub use portcullis_policy::{
 };
 pub use portcullis_sandbox::hand;
 pub use portcullis_secret::{SealingKey, SecretText};
-pub use portcullis_store::{Artifacts, HolderKind, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};
+pub use portcullis_store::{
+    ArtifactRow, Artifacts, AskRow, DISK_FULL, ForkError, Head, Hit, HolderKind, LeaseOwner, Leftover, LogFault,
+    LostEnd, MemoryArtifacts, MemoryStore, Proof, Query, RebuiltLog, SessionSummary, Store, StoreError, VerifiedLog,
+    WakeRow, Witness,
+};
 pub use portcullis_tools::hand::{HandSettings, NetworkAccess};
 pub use portcullis_tools::{Profile, instead, unified_diff};
 pub use tokio_util::sync::CancellationToken;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use portcullis::SessionId;
+use portcullis::local::ProcessRole;
 use portcullis::model::Model;
 use portcullis_base::Code;
 use serde_json::json;
@@ -20,7 +21,7 @@ use crate::render::{BOLD, Term, place as place_of, styled};
 use crate::run::ModelRun;
 use crate::run::screen::Screen;
 use crate::signals::Leave;
-use crate::world::{Role, World};
+use crate::world::World;
 
 pub const PROJECT: &[(&str, &str)] = &[("long.sh", include_str!("long.sh"))];
 const SCRIPT: &str = include_str!("crash.toml");
@@ -131,7 +132,7 @@ pub async fn perform(stage: &str, globals: &Globals, term: &Term) -> anyhow::Res
     let session = SessionId::from_str(session).map_err(|e| usage(e.to_string()))?;
     let quiet = Arc::new(Screen::new(*term, true));
     let world = World::open(lowered(settings(globals)?, globals, &quiet)?, term)?;
-    let runtime = world.runtime_of(session, Role::standing("portcullis demo")).await?;
+    let runtime = world.runtime_of(session, ProcessRole::standing("portcullis demo")).await?;
     let work = ModelRun {
         world: &world,
         runtime,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use portcullis::hand::Launcher;
+use portcullis::local::ProcessRole;
 use portcullis::model::{Model, Scripted};
 use portcullis::{IsolationLevel, Profile};
 use portcullis_config::{ApprovalMode, Home, Settings, caches};
@@ -20,13 +21,14 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{DemoArgs, Globals, ProfileName};
 use crate::exit::{ExitKind, failed, fault, streamed, usage};
 use crate::hints;
+use crate::render::quoted;
 use crate::render::{BOLD, DIM, Term, YELLOW, place as place_of, styled};
 use crate::run::drive::{Drive, Outcome};
 use crate::run::screen::Screen;
 use crate::run::words;
 use crate::run::{ModelRun, model, spent};
 use crate::signals::{Interrupts, Leave};
-use crate::world::{Role, World, quoted};
+use crate::world::World;
 use crate::{person, wake};
 
 /// Who answers the asks of a demo.
@@ -129,7 +131,7 @@ async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> a
         }
     };
     let world = World::open(settings, term)?;
-    let runtime = world.runtime(&place.folder, Role::standing("portcullis demo"))?;
+    let runtime = world.runtime(&place.folder, ProcessRole::standing("portcullis demo"))?;
     let tag = format!("demo-{}", world.tag());
     let model: Arc<dyn Model> = match chosen {
         Some(model) => model,

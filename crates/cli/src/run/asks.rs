@@ -2,23 +2,23 @@
 
 use std::time::Instant;
 
+use portcullis::operations::AskView;
+use portcullis::operations::ask_words;
 use portcullis::{AskAnswer, Reply};
 use portcullis_config::ApprovalMode;
+use portcullis_event::AskState;
 use portcullis_event::facts::BY_FLAG;
-use portcullis_event::{AskState, LOCAL_TENANT};
-use portcullis_pipeline::folded;
-use portcullis_store::{Log as _, Notices as _, Topic};
 
 use super::screen::Screen;
 use super::typed::TypedInput;
-use crate::ask::Ask;
+use crate::ask;
 use crate::ask_sheet::Sheet;
-use crate::ask_view::{self, WholeAsk};
+use crate::ask_view::ShownAsk;
 use crate::choice::{Choice, REASON, Step};
 use crate::render::{BOLD, DIM, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::typing::Input;
-use crate::world::{LOOK_AGAIN, World, key};
+use crate::world::{LOOK_AGAIN, World};
 use crate::{person, terminal};
 
 /// What a run offers besides an allow.
@@ -41,7 +41,7 @@ pub enum PromptEnd {
 }
 
 /// The answer that a flag gives to an ask; `None` where a person must.
-pub fn by_flag(mode: ApprovalMode, ask: &Ask) -> Option<AskAnswer> {
+pub fn by_flag(mode: ApprovalMode, ask: &AskView) -> Option<AskAnswer> {
     match mode {
         ApprovalMode::Ask => None,
         // It may hide a command that a rule denies.
@@ -56,8 +56,8 @@ pub fn by_flag(mode: ApprovalMode, ask: &Ask) -> Option<AskAnswer> {
 }
 
 /// One line on a question that somebody else answered, or nobody in time.
-pub fn settled(ask: &Ask) -> String {
-    format!("{} meanwhile: {}", ask.row.ask_id, ask_view::standing(&ask.row))
+pub fn settled(ask: &AskView) -> String {
+    format!("{} meanwhile: {}", ask.row.ask_id, ask_words::standing(&ask.row))
 }
 
 /// What is said where somebody else interrupted the session.
@@ -65,9 +65,9 @@ pub const STOPPED: &str = "the session was interrupted elsewhere: the ask takes 
 
 /// Whether the session of an ask was interrupted, and no wake has settled that yet. The process that interrupted it may have
 /// withdrawn the ask already.
-pub async fn is_stopped(world: &World, ask: &Ask) -> anyhow::Result<bool> {
+pub async fn is_stopped(world: &World, ask: &AskView) -> anyhow::Result<bool> {
     let unanswered = ask.is_pending() || ask.row.state == AskState::Superseded;
-    Ok(unanswered && folded(&*world.store, key(ask.row.session_id)).await?.inbox.interrupted())
+    Ok(unanswered && world.archive.state(ask.row.session_id).await?.inbox.interrupted())
 }
 
 const HEARD: &str =
@@ -91,8 +91,8 @@ pub struct AskPrompt<'a> {
 
 impl<'a> AskPrompt<'a> {
     /// Puts it on the screen.
-    pub async fn show(world: &'a World, screen: &'a Screen, ask: Ask) -> anyhow::Result<Self> {
-        let whole = WholeAsk::load(world, ask).await?;
+    pub async fn show(world: &'a World, screen: &'a Screen, ask: AskView) -> anyhow::Result<Self> {
+        let whole = ShownAsk::load(world, ask).await?;
         let (sheet, first) = Sheet::new(whole, BESIDES);
         screen.print(&first);
         Ok(Self { world, screen, sheet, because: false, told_of_words: false, looked: None })
@@ -100,7 +100,7 @@ impl<'a> AskPrompt<'a> {
 
     /// Waits for an answer, a whole line, or whatever else ends the wait.
     pub async fn wait(&mut self, typed: &mut TypedInput, interrupts: &mut Interrupts) -> anyhow::Result<PromptEnd> {
-        let mut changes = self.world.store.changes_of(Topic::Asks(LOCAL_TENANT));
+        let mut changes = self.world.archive.changes_of_asks();
         loop {
             if self.sheet.chooser.is_hidden() && !self.because {
                 self.screen.line(&styled(BOLD, &self.sheet.chooser.line()));
@@ -121,12 +121,12 @@ impl<'a> AskPrompt<'a> {
                 () = terminal::CONTINUED.notified() => self.sheet.chooser.hide(),
                 () = async { let _ = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await; } => {
                     // Someone else may have answered it; whoever writes a reason is told when it is given.
-                    let now = Ask::load(self.world, self.sheet.whole.ask.row.ask_id).await?;
+                    let now = ask::load(self.world, self.sheet.whole.0.ask.row.ask_id).await?;
                     if self.because {
                         continue;
                     }
                     // Only what is new in this session can have stopped it.
-                    let head = self.world.store.head(key(now.row.session_id)).await?.map(|head| head.last_seq);
+                    let head = Some(self.world.archive.last_seq(now.row.session_id).await?);
                     if std::mem::replace(&mut self.looked, head) != head && is_stopped(self.world, &now).await? {
                         self.screen.line(STOPPED);
                         return Ok(PromptEnd::Stopped);
@@ -214,13 +214,13 @@ impl<'a> AskPrompt<'a> {
     fn select(&mut self, typed: &TypedInput, choice: Choice) {
         let scope = match choice {
             Choice::Session => Some("for this session".to_owned()),
-            Choice::Project => Some(format!("for every session in {}", ask_view::folder(&self.sheet.whole.ask))),
+            Choice::Project => Some(format!("for every session in {}", ask_words::folder(&self.sheet.whole.0.ask))),
             _ => None,
         };
         if let Some(scope) = scope {
             let lead = format!("would be remembered {scope}, until you revoke it");
-            let rule = self.sheet.whole.asked.suggested_rules.first();
-            self.screen.print(rule.map(|rule| ask_view::suggestion(&lead, rule)).unwrap_or(lead).trim());
+            let rule = self.sheet.whole.0.asked.suggested_rules.first();
+            self.screen.print(rule.map(|rule| ask_words::suggestion(&lead, rule)).unwrap_or(lead).trim());
         }
         // Before it is drawn: whoever sees it may be quick.
         let shown = Instant::now();

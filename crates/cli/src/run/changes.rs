@@ -5,16 +5,16 @@ use std::collections::{HashMap, HashSet};
 use portcullis::SessionId;
 use portcullis_base::{ArtifactId, Digest, IntentId, MessageId, SideEffect};
 use portcullis_event::facts::text_of;
-use portcullis_event::{Body, Event, LOCAL_TENANT};
-use portcullis_pipeline::ArtifactShelf;
+use portcullis_event::{Body, Event};
 use serde_json::{Value, json};
 
 use super::ModelRun;
 use crate::ask_view;
 use crate::exit::failed;
 use crate::hints;
+use crate::render::quoted;
 use crate::render::safe_line;
-use crate::world::{World, quoted};
+use crate::world::World;
 
 /// Where tools see the workspace.
 const MOUNT: &str = "/workspace/";
@@ -70,9 +70,8 @@ impl FileChanges {
         let (mut changed, mut calls) = (Self::default(), Calls::default());
         let gather = |events: &[Event]| {
             events.iter().for_each(|event| changed.take(event, &mut calls));
-            Ok(())
         };
-        world.each_page(session, 0, gather).await?;
+        world.archive.each_page(session, 0, gather).await?;
         Ok(changed)
     }
 
@@ -156,10 +155,8 @@ struct Calls {
 pub async fn kept(work: &ModelRun<'_>, id: &str) -> anyhow::Result<String> {
     let gone = |why: &dyn std::fmt::Display| failed(format!("what the file held is not kept any more: {why}"));
     let id: ArtifactId = id.parse().map_err(|e| gone(&e))?;
-    let shelf = ArtifactShelf::new(work.world.store.clone(), work.world.artifacts()?, LOCAL_TENANT);
-    let (_, window) = shelf.open(id, Some(work.session)).await.map_err(|e| gone(&hints::explained(&e)))?;
-    let bytes = window.slice(0, window.len()).map_err(|e| gone(&e))?;
-    String::from_utf8(bytes.to_vec()).map_err(|_| failed("it is not text"))
+    let kept = work.world.archive.artifact(id, work.session).await.map_err(|e| gone(&hints::explained(&e)))?;
+    String::from_utf8(kept.bytes).map_err(|_| failed("it is not text"))
 }
 
 async fn side(work: &ModelRun<'_>, side: Option<&String>) -> anyhow::Result<String> {
@@ -188,7 +185,7 @@ pub async fn diff(work: &ModelRun<'_>) -> anyhow::Result<String> {
                 text.push_str(&ask_view::changes(&portcullis::unified_diff(&name, Some(&before), &after).text));
             }
             (Err(error), _) | (_, Err(error)) => {
-                text.push_str(&format!("{name}: {}\n", hints::followed(error.to_string(), hints::of(error.as_ref()))))
+                text.push_str(&format!("{name}: {}\n", hints::explained(error.as_ref())))
             }
         }
     }

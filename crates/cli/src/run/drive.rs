@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use portcullis::harness::{WakeEnd, WakeStop, Woken};
 use portcullis::model::ModelError;
-use portcullis::{Agent, Runtime, RuntimeError, SessionId};
+use portcullis::operations::AskView;
+use portcullis::{Agent, AskRow, Runtime, RuntimeError, SessionId, StoreError};
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
 use portcullis_config::ApprovalMode;
 use portcullis_event::facts::{BY_FLAG, StopReason};
 use portcullis_event::fold::InputContent;
 use portcullis_event::{AskState, Body};
-use portcullis_pipeline::{Progress, folded};
-use portcullis_store::{AskRow, Log as _, StoreError};
+use portcullis_pipeline::Progress;
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -23,12 +23,12 @@ use super::elsewhere::OtherAnswers;
 use super::screen::Screen;
 use super::talk;
 use super::typed::TypedInput;
-use crate::ask::Ask;
+use crate::ask;
 use crate::exit::{ExitKind, fault};
 use crate::render::{DIM, Term, YELLOW, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::typing::Input;
-use crate::world::{PAGE, World, key};
+use crate::world::World;
 use crate::{ask_view, person};
 
 /// How often what takes long is looked at.
@@ -44,7 +44,7 @@ pub enum Outcome {
     /// There was nothing to do.
     Nothing,
     /// These wait for somebody, or, with none, for a client's result.
-    Waits(Vec<Ask>),
+    Waits(Vec<AskView>),
     /// It goes on by itself at this time, if somebody is there then.
     Later(Timestamp),
     Failed(ModelError),
@@ -128,15 +128,13 @@ impl Drive<'_> {
 
     /// Calls that another process left unsettled are named by their input when they are settled here.
     async fn look_for_left_over(&self) -> anyhow::Result<()> {
-        let open = self.world.store.intents(key(self.session), true).await?;
+        let open = self.world.archive.open_intents(self.session).await?;
         if open.is_empty() {
             return Ok(());
         }
-        let last = self.world.store.head(key(self.session)).await?.map_or(0, |head| head.last_seq);
-        let newest = self.world.store.read(key(self.session), last.saturating_sub(PAGE as u64), PAGE).await?;
-        for event in newest {
+        for event in self.world.archive.newest_events(self.session).await? {
             if let Body::IntentProposed(intent) = event.body()
-                && open.iter().any(|row| row.intent_id == intent.intent_id)
+                && open.contains(&intent.intent_id)
             {
                 self.screen.left_over(intent.call_id, intent.raw_input.to_string());
             }
@@ -208,25 +206,25 @@ impl Drive<'_> {
 
     /// Whether somebody must answer before the model hears anything.
     pub async fn waits(&self) -> anyhow::Result<bool> {
-        let interrupted = folded(&*self.world.store, key(self.session)).await?.inbox.interrupted();
+        let interrupted = self.world.archive.state(self.session).await?.inbox.interrupted();
         Ok(!interrupted && !self.pending().await?.is_empty())
     }
 
     /// Whether somebody said something that no wake has taken up.
     async fn words_wait(&self) -> anyhow::Result<bool> {
-        let state = folded(&*self.world.store, key(self.session)).await?;
+        let state = self.world.archive.state(self.session).await?;
         Ok(state.inbox.pending().iter().any(|input| matches!(input.said, InputContent::Message { .. })))
     }
 
     /// Asks of this session that wait.
-    async fn pending(&self) -> anyhow::Result<Vec<Ask>> {
-        let mut asks = Ask::pending(self.world).await?;
+    async fn pending(&self) -> anyhow::Result<Vec<AskView>> {
+        let mut asks = ask::pending(self.world).await?;
         asks.retain(|ask| ask.row.session_id == self.session);
         Ok(asks)
     }
 
     /// Has each answered.
-    async fn answer(&mut self, asks: Vec<Ask>) -> anyhow::Result<Next> {
+    async fn answer(&mut self, asks: Vec<AskView>) -> anyhow::Result<Next> {
         if asks.is_empty() {
             return Ok(Next::End(Outcome::Waits(asks)));
         }
@@ -237,7 +235,7 @@ impl Drive<'_> {
                 Some(answer) => {
                     if answer.reply.allows() {
                         // As for `approvals allow`: nobody allows what nobody could be shown.
-                        ask_view::diff(self.world, &ask.row).await?;
+                        self.world.archive.diff(&ask.row).await?;
                     }
                     Box::new(answer)
                 }
@@ -247,7 +245,7 @@ impl Drive<'_> {
                     match answered {
                         PromptEnd::Said(answer) => answer,
                         PromptEnd::Settled => {
-                            self.settled_elsewhere(&Ask::load(self.world, id).await?, &call);
+                            self.settled_elsewhere(&ask::load(self.world, id).await?, &call);
                             continue;
                         }
                         PromptEnd::Stopped => return Ok(Next::Settle),
@@ -260,7 +258,7 @@ impl Drive<'_> {
                             return Ok(Next::Settle);
                         }
                         PromptEnd::Nobody => {
-                            left.push(Ask { row, workspace, only_a_person });
+                            left.push(AskView { row, workspace, only_a_person });
                             continue;
                         }
                     }
@@ -272,7 +270,7 @@ impl Drive<'_> {
             let grant = match self.runtime.reply(id, *answer).await {
                 // Somebody else was quicker, or its time ran out: the first answer counts, and the work goes on.
                 Err(RuntimeError::Store(StoreError::AskSettled { .. } | StoreError::AskExpired(_))) => {
-                    let now = Ask::load(self.world, id).await?;
+                    let now = ask::load(self.world, id).await?;
                     if asks::is_stopped(self.world, &now).await? {
                         self.screen.line(asks::STOPPED);
                         return Ok(Next::Settle);
@@ -298,7 +296,7 @@ impl Drive<'_> {
     }
 
     /// Somebody else answered it. Whoever runs its call then, this run waits for it.
-    fn settled_elsewhere(&mut self, ask: &Ask, call: &str) {
+    fn settled_elsewhere(&mut self, ask: &AskView, call: &str) {
         self.elsewhere.get_or_insert_default().push(ask.row.clone());
         self.superseded = ask.row.state == AskState::Superseded;
         let allowed = ask.row.reply.as_ref().is_some_and(portcullis::Reply::allows);
@@ -306,7 +304,7 @@ impl Drive<'_> {
     }
 
     /// One ask at this terminal. What is typed meanwhile and is no answer is heard as ever; a line stands for `/quit`.
-    async fn ask(&mut self, ask: Ask) -> anyhow::Result<PromptEnd> {
+    async fn ask(&mut self, ask: AskView) -> anyhow::Result<PromptEnd> {
         if !self.term.interactive() {
             return Ok(PromptEnd::Nobody);
         }

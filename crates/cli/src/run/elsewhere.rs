@@ -4,16 +4,14 @@
 use std::time::Duration;
 
 use portcullis::harness::LiveEvent;
-use portcullis::{Runtime, SessionId};
+use portcullis::{AskRow, Runtime, SessionId};
 use portcullis_base::{Clock as _, SystemClock};
 use portcullis_event::AskState;
-use portcullis_store::{AskRow, Log as _};
 use serde_json::Value;
 
 use super::screen::Screen;
-use crate::activity;
 use crate::render::{DIM, styled};
-use crate::world::{World, key};
+use crate::world::World;
 
 /// How long whoever answered has to take up the session before it is taken up here. He claims it right after his answer.
 const GRACE: Duration = Duration::from_secs(2);
@@ -53,9 +51,7 @@ impl OtherAnswers<'_> {
                 return Ok(());
             }
             let now = clock.monotonic();
-            let head = self.world.store.head(key(self.session)).await?;
-            let owner = head.filter(|head| activity::lease(head).is_some()).and_then(|head| head.lease_owner);
-            match owner {
+            match self.world.archive.holder(self.session, clock.now()).await? {
                 Some(owner) => {
                     seen = now;
                     if now - began >= LONG && !std::mem::replace(&mut told, true) {

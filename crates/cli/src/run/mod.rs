@@ -20,26 +20,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use portcullis::harness::{Guidance, Settings as Wakes, WakeEnd};
+use portcullis::local::sandbox_words;
 use portcullis::model::{Failure, Model, ModelError};
+use portcullis::operations::{AskView, contradicted, ending, limit_word, refused, unfinished};
 use portcullis::{Agent, AgentParts, Profile, ProjectGuidance, Runtime, RuntimeError, SessionId, SystemIds};
 use portcullis_base::{EventId, WakeId};
 use portcullis_config::ModelChoice;
+use portcullis_config::followed::Followed;
 use portcullis_event::facts::{SessionUsage, text_of};
 use portcullis_event::fold::CustomRequest;
 use portcullis_event::{Body, Observed};
-use portcullis_pipeline::folded;
-use portcullis_store::Log as _;
 use serde_json::{Value, json};
 
 use crate::args::{Globals, ProfileName, RunArgs};
-use crate::ask::Ask;
 use crate::exit::{ExitKind, fault, streamed, usage};
-use crate::followed::Followed;
 use crate::hints;
+use crate::render::quoted;
 use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
 use crate::signals::Interrupts;
-use crate::world::{World, key, quoted, workspace};
-use crate::{ask_view, call, home_workspace, person, short_ids, terminal, thinker, wake};
+use crate::world::{World, workspace};
+use crate::{ask_view, call, home_workspace, person, terminal, wake};
 use drive::{Drive, Outcome};
 use screen::Screen;
 use session::OpenedSession;
@@ -69,7 +69,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     let OpenedSession { runtime, session, model, choice } =
         session::open(&world, (args, globals), chosen, (&folder, named), term).await?;
     let _followed = Followed::begin(&world.settings.home, session);
-    let before = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
+    let before = world.archive.last_seq(session).await?;
     let work = ModelRun {
         world: &world,
         runtime,
@@ -82,7 +82,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     };
     let screen = Arc::new(Screen::new(*term, false));
     screen.names_rules_of(work.runtime.gate(), session);
-    screen.names_output_by(world.command(&format!("sessions output {}", short_ids::ending(&session.to_string()))));
+    screen.names_output_by(world.command(&format!("sessions output {}", ending(&session.to_string()))));
     let agent = work.agent(&screen).await;
     // First: whoever was told of the session finds in it what it is for, however soon this process ends.
     let said = match prompt.as_deref() {
@@ -245,7 +245,7 @@ impl ModelRun<'_> {
             settings: wakes,
             watcher: Arc::clone(screen) as _,
             entropy: Arc::new(SystemIds::new()),
-            sandbox: thinker::sandbox(&self.runtime),
+            sandbox: sandbox_words(&self.runtime),
         })
     }
 
@@ -308,16 +308,16 @@ impl ModelRun<'_> {
                 (ExitKind::Waits, self.waits(&[], &handed_over, screen).await)
             }
             Outcome::Done(end) => {
-                let (ended, stop) = match (wake::refused(end), wake::contradicted(end)) {
+                let (ended, stop) = match (refused(end), contradicted(end)) {
                     (true, _) => (ExitKind::Failed, "refusal"),
-                    _ if wake::unfinished(end) => (ExitKind::Failed, "limit"),
+                    _ if unfinished(end) => (ExitKind::Failed, "limit"),
                     (false, true) => (ExitKind::Failed, "done"),
                     (false, false) => (ExitKind::Done, "done"),
                 };
                 done(end, screen);
                 let mut document = json!({"stop": stop, "text": end.text, "checked": end.checked});
-                if wake::unfinished(end) {
-                    document["limit"] = json!(wake::limit_word(end));
+                if unfinished(end) {
+                    document["limit"] = json!(limit_word(end));
                 }
                 (ended, document)
             }
@@ -364,12 +364,12 @@ impl ModelRun<'_> {
 
     /// Calls that the client of this session runs.
     async fn handed_over(&self) -> anyhow::Result<Vec<CustomRequest>> {
-        let state = folded(&*self.world.store, key(self.session)).await?;
+        let state = self.world.archive.state(self.session).await?;
         Ok(state.progress.custom.into_values().collect())
     }
 
     /// Every ask that nobody could answer here, every call that its client runs, and the exact commands that answer.
-    async fn waits(&self, asks: &[Ask], handed_over: &[CustomRequest], screen: &Screen) -> Value {
+    async fn waits(&self, asks: &[AskView], handed_over: &[CustomRequest], screen: &Screen) -> Value {
         let again = self.again(None);
         let mut documents = Vec::new();
         for ask in asks {
@@ -397,10 +397,9 @@ impl ModelRun<'_> {
                     all.extend(end.warnings);
                 }
             }
-            Ok(())
         };
         // A log that cannot be read is told by whoever needs it.
-        let _ = self.world.each_page(self.session, self.before, gather).await;
+        let _ = self.world.archive.each_page(self.session, self.before, gather).await;
         all
     }
 
@@ -412,9 +411,8 @@ impl ModelRun<'_> {
                 Body::Observed(observed) => Some(*observed),
                 _ => None,
             }));
-            Ok(())
         };
-        self.world.each_page(self.session, after, gather).await?;
+        self.world.archive.each_page(self.session, after, gather).await?;
         Ok(all)
     }
 
@@ -434,9 +432,8 @@ impl ModelRun<'_> {
                     _ => {}
                 }
             }
-            Ok(())
         };
-        self.world.each_page(self.session, self.before, look).await?;
+        self.world.archive.each_page(self.session, self.before, look).await?;
         match &answer {
             Some(text) => {
                 screen.line(&styled(DIM, "another process works on this session and answered in place of this run:"));
@@ -465,9 +462,8 @@ impl ModelRun<'_> {
                 used.count(&fact);
                 used.wakes += u64::from(matches!(fact, Body::SpanStarted(_)));
             }
-            Ok(())
         };
-        self.world.each_page(self.session, self.before, count).await?;
+        self.world.archive.each_page(self.session, self.before, count).await?;
         Ok(used)
     }
 }
@@ -477,7 +473,7 @@ fn done(end: &WakeEnd, screen: &Screen) {
     match (wake::no_answer(end), &end.checked) {
         (Some(words), _) => screen.error(&words),
         // It is why the run fails.
-        (None, Some(checked)) if wake::contradicted(end) => screen.needed(&words::verdict(checked)),
+        (None, Some(checked)) if contradicted(end) => screen.needed(&words::verdict(checked)),
         (None, Some(checked)) => screen.line(&words::verdict(checked)),
         (None, None) => {}
     }

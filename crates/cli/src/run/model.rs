@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use portcullis::model::{Catalog, Model, ModelError, ModelSettings};
-use portcullis::{ModelSetup, SystemClock};
+use portcullis::ModelSetup;
+use portcullis::local::{ModelOpening, OpenedModel};
+use portcullis::model::{Destination, Model};
 use portcullis_config::{ModelChoice, Settings};
 
 use crate::exit::usage;
@@ -19,39 +20,29 @@ pub async fn choose(
     strict_script: bool,
     term: &Term,
 ) -> anyhow::Result<(Arc<dyn Model>, Option<ModelSetup>)> {
-    let environment = |name: &str| std::env::var(name).ok();
-    let mut model = ModelSettings::new(Arc::new(SystemClock::new()));
-    model.base_url.clone_from(&chosen.base_url);
-    model.timeout = chosen.timeout;
-    model.window = chosen.window;
-    model.media = chosen.media;
-    model.strict_script = strict_script;
-    if !chosen.name.as_deref().is_some_and(|name| name.starts_with("scripted:")) {
+    let opening = ModelOpening::new(chosen, strict_script);
+    if opening.is_remote() {
         tls();
     }
-    let catalog = Catalog::new(model, &environment);
-    let destination = catalog.destination(chosen.name.as_deref());
+    let destination = opening.destination();
     if let Some(destination) = &destination {
         last_start::check(settings, destination, term)?;
     }
-    let wrong = |error: ModelError| usage(hints::explained(&error));
-    let model = match &chosen.name {
-        Some(name) => catalog.open_text(name).map_err(wrong)?,
-        None => {
-            let found = catalog.first().await.map_err(wrong)?;
-            let name = exact(&found.model.name().to_string(), 200);
-            term.note(&format!("model: {name} ({})", exact(&found.because.to_string(), 400)));
-            found.model
-        }
-    };
-    if let Some(caution) = catalog.caution(model.name()) {
+    let opened = opening.open().await.map_err(|error| usage(hints::explained(&error)))?;
+    tell(settings, destination.as_ref(), &opened, term)?;
+    Ok((opened.model, opened.setup))
+}
+
+/// Tells what a person should know of a model that was opened, and keeps where its requests go.
+pub fn tell(settings: &Settings, to: Option<&Destination>, opened: &OpenedModel, term: &Term) -> anyhow::Result<()> {
+    if let Some(because) = &opened.because {
+        let name = exact(&opened.model.name().to_string(), 200);
+        term.note(&format!("model: {name} ({})", exact(because, 400)));
+    }
+    if let Some(caution) = &opened.caution {
         term.note(&format!("warning: {caution}"));
     }
-    if let Some(destination) = &destination {
-        last_start::remember(settings, destination)?;
-    }
-    let setup = chosen.setup(Some(model.name().to_string()));
-    Ok((model, setup))
+    to.map_or(Ok(()), |to| last_start::remember(settings, to))
 }
 
 /// Before the first model that is spoken to, and not for commands that speak to none: it costs their start nothing.

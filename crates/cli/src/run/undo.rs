@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::ModelRun;
 use super::changes::{Change, FileChanges, kept, removal};
 use crate::exit::failed;
+use crate::person;
 use crate::render::{exact, safe_line};
-use crate::{ask_view, person};
 
 /// A longer file is not looked at: the file tools do not write one, either.
 const FILE_MAX: u64 = 64 << 20;
@@ -138,8 +138,8 @@ async fn make(work: &ModelRun<'_>, tool: &str, input: &Value) -> anyhow::Result<
     match work.runtime.call(work.session, tool, &input.to_string()).await? {
         CallOutcome::Observed(seen) => Ok(seen.session_view().clone()),
         CallOutcome::Waiting(ask) => {
-            let asked = crate::ask::Ask::load(work.world, ask).await?;
-            ask_view::diff(work.world, &asked.row).await?;
+            let asked = crate::ask::load(work.world, ask).await?;
+            work.world.archive.diff(&asked.row).await?;
             work.runtime.reply(ask, person::answer(Reply::AllowOnce, "cli", None)).await?;
             let cancel = CancellationToken::new();
             Ok(work.runtime.see_through_until(ask, &cancel).await?.observed)

@@ -5,8 +5,10 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use portcullis_event::{Chain, Event};
+use portcullis_base::TenantId;
+use portcullis_event::{Chain, Event, ledger_of};
 use portcullis_store::ErasedEvents;
+use serde_json::{Value, json};
 
 use super::export::{ContentLine, FORMAT, HeadLine, Manifest, ManifestLine};
 
@@ -42,6 +44,23 @@ pub struct CheckedExport {
     pub head: Option<HeadLine>,
     /// What does not hold.
     pub fault: Option<String>,
+}
+
+impl CheckedExport {
+    /// For a program.
+    #[must_use]
+    pub fn document(&self, path: &Path, tenant: TenantId) -> Value {
+        let session = self.manifest.session_id;
+        json!({
+            "file": path,
+            "session_id": session,
+            "ledger": session == ledger_of(tenant),
+            "holds": self.fault.is_none(),
+            "events": self.events,
+            "head": self.head.map(|head| head.to_string()),
+            "fault": self.fault,
+        })
+    }
 }
 
 /// The lines of an export, one at a time.

@@ -6,7 +6,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use portcullis_base::SessionId;
-use portcullis_config::Home;
+
+use crate::Home;
 
 /// This process sees a session through, for as long as this lives.
 pub struct Followed {

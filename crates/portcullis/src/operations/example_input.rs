@@ -1,10 +1,9 @@
 //! An example of a right input, made from a tool's own schema: what must be there, each with a placeholder of its type.
 
-use portcullis::Runtime;
 use portcullis_base::{Code, SessionId};
 use serde_json::{Map, Value, json};
 
-use crate::world::World;
+use crate::Runtime;
 
 /// How deep a schema is followed: one may refer to itself.
 const DEPTH: usize = 8;
@@ -12,16 +11,9 @@ const DEPTH: usize = 8;
 /// Examples that are tried: as many as the longest choice among names has, and some.
 const TRIED: usize = 32;
 
-/// What a person is told whose input did not fit: an input that does, and where to read more.
-pub async fn hint(world: Option<&World>, runtime: &Runtime, session: SessionId, tool: &str) -> Option<String> {
-    let example = fitting(runtime, session, tool).await?;
-    let words = format!("tools show {tool}");
-    let look = world.map_or_else(|| format!("portcullis {words}"), |world| world.command(&words));
-    Some(format!("an input is JSON, such as '{example}' (your own values in place of capitals); all it takes: {look}"))
-}
-
-/// Where a name is chosen, what else is needed may depend on it: the first example that the tool itself takes.
-async fn fitting(runtime: &Runtime, session: SessionId, tool: &str) -> Option<Value> {
+/// An input that a tool takes, if it is offered to the session. Where a name is chosen, what else is needed may depend on
+/// it: the first example that the tool itself takes.
+pub async fn example_input(runtime: &Runtime, session: SessionId, tool: &str) -> Option<Value> {
     let offer = runtime.offer(session);
     let schema = offer.entries().find(|(name, _)| name.as_str() == tool)?.1.definition.input_schema.clone();
     let first = example(&schema, 0);
@@ -39,21 +31,22 @@ async fn fitting(runtime: &Runtime, session: SessionId, tool: &str) -> Option<Va
 }
 
 /// Whether a refusal says that the input is not what the tool takes, whatever the rules say.
+#[must_use]
 pub fn is_wrong_input(code: Option<Code>) -> bool {
     matches!(code, Some(Code::InputUnparseable | Code::SchemaInvalid))
 }
 
 /// An input with what `schema` demands. Of values to choose from it has the one in place `choice`, counted round.
 fn example(schema: &Value, choice: usize) -> Value {
-    Maker { root: schema, choice }.value(schema, "value", DEPTH)
+    ExampleMaker { root: schema, choice }.value(schema, "value", DEPTH)
 }
 
-struct Maker<'s> {
+struct ExampleMaker<'s> {
     root: &'s Value,
     choice: usize,
 }
 
-impl Maker<'_> {
+impl ExampleMaker<'_> {
     fn value(&self, schema: &Value, name: &str, depth: usize) -> Value {
         let Some(depth) = depth.checked_sub(1) else { return Value::Null };
         if let Some(place) = schema["$ref"].as_str().and_then(|place| place.strip_prefix('#')) {

@@ -1,6 +1,6 @@
-//! What rules about each tool's action can match: `policy check` and `doctor` find by it the rules that match nothing.
+//! What rules about each tool's action can match: rules that match nothing are found by it.
 
-use portcullis::ResourceKind;
+use portcullis_contract::ResourceKind;
 use portcullis_policy::{ActionReach, RuleEffect};
 
 const ANY: &[RuleEffect] = &RuleEffect::ALL;
@@ -64,10 +64,8 @@ const fn pinned(action: &'static str, kinds: &'static [(ResourceKind, &'static [
 mod tests {
     use std::collections::BTreeSet;
 
-    use portcullis::{Profile, Runtime};
-
     use super::*;
-    use crate::world::NO_SESSION;
+    use crate::{Profile, Runtime, SessionId};
 
     #[test]
     fn every_tool_of_every_profile_has_its_row() {
@@ -75,7 +73,7 @@ mod tests {
         let mut offered = BTreeSet::new();
         for profile in Profile::ALL {
             let runtime = Runtime::builder().workspace(folder.path()).profile(profile).build().expect("a runtime");
-            let offer = runtime.offer(NO_SESSION);
+            let offer = runtime.offer(SessionId::from_u128(0));
             offered.extend(offer.entries().map(|(name, _)| name.to_string()));
         }
         let rows: BTreeSet<String> = REACHES.iter().map(|reach| reach.action.to_owned()).collect();
