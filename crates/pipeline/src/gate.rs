@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use portcullis_base::{AskId, Clock, Entropy, EventId, IdGen, IntentId, Reason, Recorded, SessionId, TenantId, limits};
+use portcullis_base::{
+    AskId, Clock, Digest, Entropy, EventId, IdGen, IntentId, Reason, Recorded, SessionId, TenantId, limits,
+};
 use portcullis_contract::{BuildError, ToolOrigin};
 use portcullis_event::Observed;
 use portcullis_event::facts::Verdict;
@@ -221,6 +223,12 @@ impl Gate {
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {
         self.scope.policy()
+    }
+
+    /// What an approval is bound to of what decides.
+    #[must_use]
+    pub fn revision(&self) -> Digest {
+        self.scope.tools.choice.revision(&self.scope.policy())
     }
 
     /// The store.

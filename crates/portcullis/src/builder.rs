@@ -60,11 +60,6 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// For a runtime in the process of another one.
-    pub(crate) fn beside(other: &Runtime) -> Self {
-        Self { beside: Some(other.clone()), ..Self::new() }
-    }
-
     pub(crate) fn new() -> Self {
         let system = Arc::new(SystemIds::new());
         Self {
@@ -96,6 +91,12 @@ impl RuntimeBuilder {
             sandbox: HandSettings::default(),
             launcher: Launcher::this_program(),
         }
+    }
+
+    /// Makes it a runtime in the process of another one: see [`Runtime::beside`].
+    pub fn joining(mut self, other: &Runtime) -> Self {
+        self.beside = Some(other.clone());
+        self
     }
 
     /// Where time comes from.

@@ -61,7 +61,7 @@ impl Runtime {
     /// one, and has its own folder, rules, tools and principal. What the builder says of clock, randomness, store, sealing
     /// key and quota counts for nothing there.
     pub fn beside(&self) -> RuntimeBuilder {
-        RuntimeBuilder::beside(self)
+        RuntimeBuilder::new().joining(self)
     }
 
     /// The gate itself.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use portcullis_agent::setup::Setup;
 use portcullis_base::{Entropy as _, SessionId, SystemClock, SystemIds};
@@ -81,6 +81,8 @@ pub struct Installation {
     sqlite: Arc<SqliteStore>,
     ids: Arc<SystemIds>,
     unmade: Option<ToldOfFolder>,
+    /// The first runtime that was made for a session: the others join its process.
+    first: OnceLock<Runtime>,
 }
 
 impl Installation {
@@ -133,7 +135,7 @@ impl Installation {
         let (folder, entropy) = (settings.artifacts.clone(), Arc::clone(&ids));
         let contents = Arc::new(move || Ok(open_contents(&folder, &entropy)? as _));
         let archive = Archive::new(Arc::clone(&sqlite) as _, LOCAL_TENANT, contents);
-        Ok(Self { settings, archive, checkpoint_key, sqlite, ids, unmade: None })
+        Ok(Self { settings, archive, checkpoint_key, sqlite, ids, unmade: None, first: OnceLock::new() })
     }
 
     /// Tells `hears` of folders that cannot be made for a workspace.
@@ -259,7 +261,15 @@ impl Installation {
         if now != folder {
             return Err(InstallationError::WorkspaceMoved { session, folder: folder.to_owned(), now });
         }
-        Ok(role.of(self.builder(settings, folder)?.setup(setup)).build()?)
+        let builder = role.of(self.builder(settings, folder)?.setup(setup));
+        // One process, one gate: the first runtime makes it, and the others stand at it.
+        let builder = match self.first.get() {
+            Some(first) => builder.joining(first),
+            None => builder,
+        };
+        let runtime = builder.build()?;
+        let _ = self.first.set(runtime.clone());
+        Ok(runtime)
     }
 
     /// A runtime that only appends to the log of a session: its folder may be gone.
@@ -287,7 +297,7 @@ impl Installation {
             && self
                 .runtime_for(&ask.row, role)
                 .await
-                .is_ok_and(|runtime| runtime.gate().policy().revision() != asked.policy_revision);
+                .is_ok_and(|runtime| runtime.gate().revision() != asked.policy_revision);
         Ok(WholeAsk { ask, asked, diff, outdated })
     }
 
