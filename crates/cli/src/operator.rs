@@ -4,6 +4,7 @@ use std::path::Path;
 
 use portcullis::{Runtime, RuntimeError, SessionId, Setup};
 use portcullis_base::EventId;
+use portcullis_event::fold::InputContent;
 use portcullis_pipeline::folded;
 use portcullis_store::{LeaseOwner, Log as _};
 use serde_json::json;
@@ -16,6 +17,7 @@ use crate::exit::usage;
 use crate::home_workspace;
 use crate::person;
 use crate::render::{self, Term};
+use crate::run::asks;
 use crate::run::changes::FileChanges;
 use crate::thinker;
 use crate::wake;
@@ -78,7 +80,14 @@ pub async fn interrupt(globals: &Globals, session: SessionId, note: Option<&str>
         closed => closed?,
     };
     for ask in withdrawn.iter().filter(|_| !term.json) {
-        term.note(&format!("withdrawn: {ask}; no answer to it runs anything"));
+        term.note(&asks::withdrawn(*ask));
+    }
+    let state = folded(&*opened.world.store, key(session)).await?;
+    let waiting =
+        state.inbox.pending().iter().filter(|input| matches!(input.said, InputContent::Message { .. })).count();
+    if waiting > 0 && !term.json {
+        let count = render::count(waiting as u64, "message");
+        term.note(&format!("not yet heard: {count}; the next wake takes up what was said, and asks the model"));
     }
     told(&opened, session, event, ("interrupted", "stops it"), term).await
 }
