@@ -93,7 +93,11 @@ const VARIABLE: &str = "variable";
 fn kind(one: &Value) -> &str {
     match (part(one, "kind"), part(one, "name")) {
         ("mcp_tool", name) if name.starts_with(ENV) => VARIABLE,
-        ("opaque", _) => "code that its words do not show:",
+        ("opaque", _) => match part(one, "action") {
+            "write" => "a file to write, whose place is known only when it runs:",
+            "read" => "a file to read, whose place is known only when it runs:",
+            _ => "code that its words do not show:",
+        },
         (kind, _) => kind,
     }
 }
@@ -218,7 +222,7 @@ pub fn fact(name: &str, value: &Value) -> String {
     match name {
         "resources" => resources(value),
         "input" => input(value, ""),
-        "project_scripts" => flag(&styled(YELLOW, "may run"), "cannot run"),
+        "project_scripts" => flag(&styled(YELLOW, "those of the project may run"), "none can run"),
         "reversible" => flag("yes", &styled(YELLOW, "no")),
         "rule" => rule(value),
         // The list may hold the newest alone.

@@ -21,10 +21,10 @@ pub enum AskDetail {
 /// Facts with a place and a label of their own; any other is shown under its own name.
 const LABELS: &[(&str, &str)] = &[
     ("actions", "what"),
-    ("cwd", "in"),
+    ("cwd", "in the sandbox"),
     ("input", "input"),
     ("resources", "touches"),
-    ("project_scripts", "project scripts"),
+    ("project_scripts", "scripts"),
     ("sandbox", "sandbox"),
     ("network", "network"),
     ("output_limit", "output limit"),
@@ -41,6 +41,10 @@ pub const SAID: [(&str, &str); 2] = [("runs_with", "runs with"), ("tool_says", "
 /// What an answer to an ask can do whose rules have changed.
 const OUTDATED: &str =
     "the rules changed after this was asked: an allow would be void and run nothing; make the call again";
+
+/// Where a rule that reaches further is written.
+const WIDER: &str = "a wider rule is yours to write: in ~/.config/portcullis/config.toml, with path = \"/workspace/**\" or \
+                     argv = [\"npm\", \"test\"]\n";
 
 /// The lines of a fact that holds others.
 pub fn said(row: &AskRow, name: &str) -> Vec<String> {
@@ -101,6 +105,9 @@ impl WholeAsk {
             touched.few = format!("{commands} that the line above shows{more}{}", touched.few);
         }
         for (name, label) in LABELS {
+            if *name == "cwd" {
+                line_of("in", &folder(&self.ask));
+            }
             match (*name, row.facts.get(*name)) {
                 (_, None) => {}
                 (name, Some(value)) if short && goes_without_saying(name, value, row) => {}
@@ -108,9 +115,6 @@ impl WholeAsk {
                 ("resources", Some(_)) if touched.few.is_empty() => {}
                 ("resources", Some(_)) => line_of(label, &touched.few),
                 (name, Some(value)) => line_of(label, &fact(name, value)),
-            }
-            if *name == "cwd" {
-                line_of(if short { "in" } else { "workspace" }, &folder(&self.ask));
             }
         }
         for (name, value) in row.facts.as_object().into_iter().flatten() {
@@ -143,6 +147,9 @@ impl WholeAsk {
         }
         for rule in self.asked.suggested_rules.iter().filter(|_| pending && !short) {
             text.push_str(&suggestion("a rule would settle this for good", rule));
+        }
+        if pending && !short && self.asked.grantable.is_some() {
+            text.push_str(WIDER);
         }
         text
     }

@@ -9,6 +9,9 @@ use crate::render::{Term, safe_line};
 use crate::run::asks;
 use crate::world::World;
 
+/// Characters of a call on the line that says how it was answered.
+const CALL_CHARS: usize = 100;
+
 /// Answers every ask of a session that waits, as the flag says. Gives how many it answered.
 pub async fn answer(world: &World, runtime: &Runtime, session: SessionId, term: &Term) -> anyhow::Result<usize> {
     let mut answered = 0;
@@ -27,8 +30,8 @@ pub async fn answer(world: &World, runtime: &Runtime, session: SessionId, term: 
             Err(error) => return Err(error.into()),
         }
         answered += 1;
-        let tool = safe_line(&ask_view::tool(&ask.row), 80);
-        term.note(&format!("{word} by --approvals: {tool} ({})", ask.row.ask_id));
+        let call = safe_line(&ask_view::call(&ask.row), CALL_CHARS);
+        term.note(&format!("{word} by --approvals: {call} ({})", ask.row.ask_id));
     }
     Ok(answered)
 }

@@ -9,7 +9,7 @@ use portcullis_base::{AskId, SessionId};
 use portcullis_event::LOCAL_TENANT;
 use portcullis_store::{AskFilter, Log as _};
 
-use crate::args::{Approvals, Cli, Command};
+use crate::args::{Cli, Command};
 use crate::ask::Ask;
 use crate::exit::usage;
 use crate::world::World;
@@ -59,7 +59,7 @@ impl IdKind {
         }
     }
 
-    /// Those that a word may mean: of asks that are to be answered those that wait, before any other.
+    /// Those that a word may mean: of asks that are to be shown or answered those that wait, before any other.
     async fn meant(self, world: &World, part: &str, answers: bool) -> anyhow::Result<Vec<String>> {
         if self == Self::Ask && answers {
             let waiting: Vec<String> =
@@ -128,8 +128,7 @@ pub fn completed(words: &[OsString], error: &clap::Error) -> anyhow::Result<Opti
     };
     let Some(world) = World::look(cli.globals.settings()?)? else { return Ok(None) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let answers =
-        matches!(cli.command, Command::Approvals { what: Some(Approvals::Allow { .. } | Approvals::Deny { .. }) });
+    let answers = matches!(cli.command, Command::Approvals { .. });
     for word in &open {
         let all = runtime.block_on(word.kind.meant(&world, &word.part, answers))?;
         if !word.part.contains('_') && !all.iter().any(|id| fits(id, &word.part)) {
