@@ -24,10 +24,10 @@ pub enum AskDetail {
 /// Facts with a place and a label of their own; any other is shown under its own name.
 const LABELS: &[(&str, &str)] = &[
     ("actions", "what"),
-    ("cwd", "in"),
+    ("cwd", "in the sandbox"),
     ("input", "input"),
     ("resources", "touches"),
-    ("project_scripts", "project scripts"),
+    ("project_scripts", "scripts"),
     ("sandbox", "sandbox"),
     ("network", "network"),
     ("output_limit", "output limit"),
@@ -56,6 +56,10 @@ pub fn fact(name: &str, value: &Value) -> String {
         _ => words,
     }
 }
+
+/// Where a rule that reaches further is written.
+const WIDER: &str = "a wider rule is yours to write: in ~/.config/portcullis/config.toml, with path = \"/workspace/**\" or \
+                     argv = [\"npm\", \"test\"]\n";
 
 /// The lines of a fact that holds others.
 pub fn said(row: &AskRow, name: &str) -> Vec<String> {
@@ -116,6 +120,9 @@ impl ShownAsk {
             touched.few = format!("{commands} that the line above shows{more}{}", touched.few);
         }
         for (name, label) in LABELS {
+            if *name == "cwd" {
+                line_of("in", &folder(&self.0.ask));
+            }
             match (*name, row.facts.get(*name)) {
                 (_, None) => {}
                 (name, Some(value)) if short && goes_without_saying(name, value, row) => {}
@@ -123,9 +130,6 @@ impl ShownAsk {
                 ("resources", Some(_)) if touched.few.is_empty() => {}
                 ("resources", Some(_)) => line_of(label, &touched.few),
                 (name, Some(value)) => line_of(label, &fact(name, value)),
-            }
-            if *name == "cwd" {
-                line_of(if short { "in" } else { "workspace" }, &folder(&self.0.ask));
             }
         }
         for (name, value) in row.facts.as_object().into_iter().flatten() {
@@ -158,6 +162,9 @@ impl ShownAsk {
         }
         for rule in self.0.asked.suggested_rules.iter().filter(|_| pending && !short) {
             text.push_str(&suggestion("a rule would settle this for good", rule));
+        }
+        if pending && !short && self.0.asked.grantable.is_some() {
+            text.push_str(WIDER);
         }
         text
     }

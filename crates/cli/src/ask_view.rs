@@ -180,7 +180,8 @@ impl ShownAsk {
         }
         if self.0.asked.grantable.is_some() {
             let allow = world.command(&format!("approvals allow {}", self.0.ask.row.ask_id));
-            let _ = writeln!(text, "remember the rule: {allow} --session | --save [--expires 7d]");
+            let _ = writeln!(text, "allow for this session: {allow} --session");
+            let _ = writeln!(text, "allow for this project: {allow} --save");
         }
         text
     }

@@ -13,6 +13,12 @@ pub const UNSEEN: Duration = Duration::from_millis(500);
 /// Stands before the line that says why not.
 pub const REASON: &str = "no, because > ";
 
+/// Words that other programs take for an answer.
+const ANSWER_WORDS: &[&str] = &["y", "yes", "ok", "okay", "no", "allow", "deny", "1", "2", "3", "4", "5"];
+/// So many letters of choices are a change of mind, and no word.
+const MISTYPED: usize = 2;
+const NOT_ALL_SHOWN: &str = "not all of it was shown; page on with Space first";
+
 /// What can be chosen at an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
@@ -100,7 +106,7 @@ pub enum Step {
     Selected(Choice),
     /// Nothing is selected any more, and the line is empty. The choices have to be shown again.
     Cleared,
-    /// A lone letter was to be sent that stands for a choice. It goes nowhere; a person is told these words.
+    /// A line was to be sent that was meant as an answer. It goes nowhere; a person is told these words.
     NoAnswer(String),
     /// The next page has to be shown.
     NextPage,
@@ -136,7 +142,7 @@ impl Step {
 /// Invariant: only Enter makes an answer, and only of a selection that was on the screen when Enter was read. A selection
 /// needs one lone key on an empty line, read [`UNSEEN`] after the choices appeared; a second key makes text of both, except
 /// behind [`Choice::Because`], whose line opens with its selection: what is typed there is the reason, and Enter gives it.
-/// A line that is nothing but the letter of a choice is never sent: whoever typed it meant to answer.
+/// A line that can only be meant as an answer (the letter of a choice, `y`, `yes`, `1`) is never sent, and answers nothing.
 #[derive(Debug)]
 pub struct Chooser {
     offered: Vec<Choice>,
@@ -213,7 +219,7 @@ impl Chooser {
             // A page is no answer, so it need not be seen before the key is typed.
             Input::Char(' ') if line_is_empty && self.offered.contains(&Choice::NextPage) => Step::NextPage,
             Input::Char('?') if line_is_empty && self.offered.contains(&Choice::AllFacts) => Step::AllFacts,
-            Input::Char(key) if line_is_empty && seen => match Choice::of(key) {
+            Input::Char(key) if line_is_empty && seen => match Choice::of(key.to_ascii_lowercase()) {
                 Some(choice) if self.offered.contains(&choice) => {
                     self.selected = Some(SelectedChoice { choice, key, shown: None, enter_too_soon: false });
                     Step::Selected(choice)
@@ -222,8 +228,8 @@ impl Chooser {
             },
             // There is nothing to send and nothing to confirm.
             Input::Enter if line_is_empty => Step::Nothing,
-            Input::Enter => match self.lone_letter(line) {
-                Some(choice) => Step::NoAnswer(self.why_no_answer(line.trim(), choice)),
+            Input::Enter => match self.why_no_answer(line.trim()) {
+                Some(why) => Step::NoAnswer(format!("{why}; nothing was sent")),
                 None => Step::Text(vec![input]),
             },
             Input::Escape if line_is_empty => Step::Nothing,
@@ -232,22 +238,30 @@ impl Chooser {
         }
     }
 
-    /// The choice that a line stands for which is nothing but its letter, whether it is offered now, later or not at all.
-    fn lone_letter(&self, line: &str) -> Option<Choice> {
-        let mut letters = line.trim().chars();
-        let (Some(letter), None) = (letters.next(), letters.next()) else { return None };
-        Choice::of(letter.to_ascii_lowercase()).filter(|choice| choice.allows() || self.offered.contains(choice))
+    /// Why a line is no answer although it can only be meant as one; none if it is a text.
+    fn why_no_answer(&self, line: &str) -> Option<String> {
+        let word = line.to_ascii_lowercase();
+        // Whether it is offered now, later or not at all.
+        let meant = |key| Choice::of(key).filter(|choice| choice.allows() || self.offered.contains(choice));
+        let letters: Option<Vec<Choice>> = word.chars().map(meant).collect();
+        let why = match letters.as_deref() {
+            Some([choice]) if self.offered.contains(choice) => {
+                "it came too soon or was no single key: press it again, then Enter"
+            }
+            Some([]) => return None,
+            _ if !(ANSWER_WORDS.contains(&&*word) || letters.as_ref().is_some_and(|keys| keys.len() <= MISTYPED)) => {
+                return None;
+            }
+            _ if self.offered.contains(&Choice::NextPage) => NOT_ALL_SHOWN,
+            _ if !self.offered.contains(&Choice::Once) => "this ask does not offer it",
+            _ => "press a alone to allow it once, or d to refuse it, then Enter",
+        };
+        Some(format!("{line} is no answer: {why}"))
     }
 
-    fn why_no_answer(&self, letter: &str, choice: Choice) -> String {
-        let why = if self.offered.contains(&choice) {
-            "it came too soon or was no single key: press it again, then Enter"
-        } else if self.offered.contains(&Choice::NextPage) {
-            "not all of it was shown: page on with Space first"
-        } else {
-            "this ask does not offer it"
-        };
-        format!("{letter} is no answer yet, and was not sent: {why}")
+    /// What has to be said at once of a letter that allows, typed before the last page.
+    pub fn too_early(&self, line: &str) -> Option<String> {
+        self.why_no_answer(line).filter(|why| line.chars().count() == 1 && why.ends_with(NOT_ALL_SHOWN))
     }
 
     fn hear_selected(&mut self, selected: SelectedChoice, input: Input, at: Instant) -> Step {
@@ -387,7 +401,7 @@ mod tests {
                 typist.line.push_str(letter);
                 typist.types("\r", millis);
                 assert_eq!((typist.answered, typist.sent.len(), typist.line.as_str()), (None, 0, ""), "{letter}");
-                assert!(typist.told[0].contains("page on with Space first"), "{:?}", typist.told);
+                assert!(typist.told[0].contains("page on with Space first; nothing was sent"), "{:?}", typist.told);
             }
         }
         for letter in ["a", "t", "p", "d", "n", "b"] {
@@ -402,7 +416,37 @@ mod tests {
         }
         // Any other letter is a text like any other.
         let mut typist = Typist::new(&RUN);
-        assert_eq!(typist.types("y\r", 700).sent, ["y"]);
+        assert_eq!(typist.types("x\r", 700).sent, ["x"]);
+    }
+
+    #[test]
+    fn what_can_only_be_meant_as_an_answer_is_not_sent_and_answers_nothing() {
+        for word in ["y", "yes", "Yes", "no", "ok", "1", "allow", "ad", "da", "aa", "pp", "at"] {
+            for millis in [0, 60, 300, 501, 1_500] {
+                let mut typist = Typist::new(&RUN);
+                typist.types(&format!("{word}\r"), millis);
+                assert_eq!(
+                    (typist.answered, typist.sent.len(), typist.line.as_str()),
+                    (None, 0, ""),
+                    "{word} {millis}"
+                );
+                assert!(
+                    typist.told[0].starts_with(&format!("{word} is no answer: press a alone")),
+                    "{:?}",
+                    typist.told
+                );
+                assert!(typist.told[0].ends_with("nothing was sent"), "{:?}", typist.told);
+                assert_eq!(typist.types("d\r", 600).answered, Some(Choice::No), "{word} {millis}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_letter_selects_like_a_small_one_and_begins_a_word_as_it_is() {
+        let mut typist = Typist::new(&RUN);
+        assert_eq!(typist.types("A\r", 600).answered, Some(Choice::Once));
+        let mut typist = Typist::new(&RUN);
+        assert_eq!(typist.types("Also\r", 600).sent, ["Also"]);
     }
 
     #[test]
@@ -416,7 +460,7 @@ mod tests {
 
     #[test]
     fn no_word_answers_at_any_speed() {
-        let words = ["also", "a b", "apart", "aa", "ad", "da", "dd", "this", "try", "please", "pp", "don't", "no"];
+        let words = ["also", "a b", "apart", "and", "add", "dad", "tap", "this", "try", "please", "don't", "nope"];
         for word in words {
             for millis in [0, 1, 60, 180, 250, 300, 499, 500, 501, 600, 1_500] {
                 let mut typist = Typist::new(&RUN);

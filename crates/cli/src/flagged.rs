@@ -1,12 +1,15 @@
 //! Asks that `--approvals allow` or `deny` answers where no person sits: in `sessions wake` and `worker`.
 
-use portcullis::operations::ask_words;
 use portcullis::operations::{AskView, answer_waiting};
 use portcullis::{Runtime, SessionId};
 
+use crate::ask_view;
 use crate::render::{Term, safe_line};
 use crate::run::asks;
 use crate::world::World;
+
+/// Characters of a call on the line that says how it was answered.
+const CALL_CHARS: usize = 100;
 
 /// Answers every ask of a session that waits, as the flag says. What only a person may allow stays, and is told with what
 /// else waits. Gives how many it answered.
@@ -19,6 +22,6 @@ pub async fn answer(world: &World, runtime: &Runtime, session: SessionId, term: 
 /// Says that an ask was answered.
 pub fn tell(ask: &AskView, allowed: bool, term: &Term) {
     let word = if allowed { "allowed" } else { "refused" };
-    let tool = safe_line(&ask_words::tool(&ask.row), 80);
-    term.note(&format!("{word} by --approvals: {tool} ({})", ask.row.ask_id));
+    let call = safe_line(&ask_view::call(&ask.row), CALL_CHARS);
+    term.note(&format!("{word} by --approvals: {call} ({})", ask.row.ask_id));
 }

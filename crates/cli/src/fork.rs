@@ -11,7 +11,7 @@ use crate::world::World;
 pub async fn run(world: &World, session: SessionId, at: u64, name: Option<String>, term: &Term) -> anyhow::Result<()> {
     let forked = fork_session(&world.operator(person::login(), "portcullis sessions"), session, at, name).await?;
     let to = forked.session;
-    let next = world.command(&format!("sessions send {to} 'MESSAGE'"));
+    let next = world.command(&format!("run --session {to} 'MESSAGE'"));
     if term.json {
         return term.document(&json!({
             "session_id": to,

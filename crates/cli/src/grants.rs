@@ -36,9 +36,14 @@ async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<ExitK
     } else if grants.is_empty() {
         term.note("nothing is remembered; `portcullis approvals allow ASK --save` remembers an answer");
     } else {
-        let rows = grants.iter().map(|found| row(found, now)).collect();
+        let rows: Vec<_> = grants.iter().map(|found| row(found, now)).collect();
         let header = ["GRANT", "ALLOWS", "FOR", "GIVEN", "UNTIL", "USES"];
-        term.print(&render::table_within(term.columns(), &[0, 1, 2], &header, rows))?;
+        let fits = |columns| rows.iter().all(|row| row.iter().map(|cell| cell.len() + 2).sum::<usize>() <= columns);
+        // What a rule allows is never cut: where a row has no room for it, a grant has several.
+        match term.columns().is_none_or(fits) {
+            true => term.print(&render::table(&header, rows))?,
+            false => term.print(&rows.iter().map(|row| lines(row)).collect::<String>())?,
+        }
     }
     Ok(ExitKind::Done)
 }
@@ -63,6 +68,12 @@ fn row(found: &RememberedGrant, now: Timestamp) -> Vec<String> {
         until,
         grant.uses.to_string(),
     ]
+}
+
+/// A grant in lines of its own.
+fn lines(row: &[String]) -> String {
+    let [grant, allows, scope, given, until, uses] = row else { return String::new() };
+    format!("{grant}\n  allows  {allows}\n  for     {scope}\n  given   {given}\n  until   {until}, {uses} uses\n")
 }
 
 /// A rule whose last word says that nothing may follow.

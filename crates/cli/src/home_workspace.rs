@@ -17,7 +17,7 @@ pub fn ask(settings: &Settings, workspace: &Path) -> anyhow::Result<()> {
     let Some(held) = open_question(settings, workspace)? else { return Ok(()) };
     if !settings.chosen.workspace {
         return Err(usage(format!(
-            "the workspace {} {held}, so a command here works beside what your next login or start obeys; change to the \
+            "the workspace {} {held}, so a command here could change files that your next login runs; change to the \
              folder of a project, or name this one with --workspace {} (you are asked once, on a terminal), or give \
              --workspace-is-home",
             workspace.display(),

@@ -5,6 +5,7 @@ use std::path::Path;
 use portcullis::SessionId;
 use portcullis::local::{AddressedSession, NewSession, ProcessRole};
 use portcullis_base::EventId;
+use portcullis_event::fold::InputContent;
 use serde_json::json;
 
 use crate::args::Globals;
@@ -13,7 +14,8 @@ use crate::custom_tools;
 use crate::exit::usage;
 use crate::home_workspace;
 use crate::person;
-use crate::render::Term;
+use crate::render::{self, Term};
+use crate::run::asks;
 use crate::run::changes::FileChanges;
 use crate::wake;
 use crate::world::{World, workspace};
@@ -63,7 +65,14 @@ pub async fn interrupt(globals: &Globals, session: SessionId, note: Option<&str>
     let (world, opened) = addressed(globals, session).await?;
     let (event, withdrawn) = opened.interrupt(&person::login(), note).await?;
     for ask in withdrawn.iter().filter(|_| !term.json) {
-        term.note(&format!("withdrawn: {ask}; no answer to it runs anything"));
+        term.note(&asks::withdrawn(*ask));
+    }
+    let state = world.archive.state(session).await?;
+    let waiting =
+        state.inbox.pending().iter().filter(|input| matches!(input.said, InputContent::Message { .. })).count();
+    if waiting > 0 && !term.json {
+        let count = render::count(waiting as u64, "message");
+        term.note(&format!("not yet heard: {count}; the next wake takes up what was said, and asks the model"));
     }
     told(&world, &opened, event, ("interrupted", "stops it"), term).await
 }

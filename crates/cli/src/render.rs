@@ -13,6 +13,7 @@ use std::path::Path;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use portcullis::hand::Launcher;
+use portcullis_base::Timestamp;
 use portcullis_event::{ContentFormat, Observed};
 use serde::Serialize;
 
@@ -83,6 +84,11 @@ impl Term {
     /// How wide the terminal is that the result goes to; `None` if it goes elsewhere.
     pub fn columns(self) -> Option<usize> {
         columns_of(io::stdout())
+    }
+
+    /// Whether it goes to a terminal that has no room for every column of a list.
+    pub fn narrow(self) -> bool {
+        self.columns().is_some_and(|columns| columns < WIDE)
     }
 
     /// A result for a person; a line end is added if it has none. That nobody reads it changes
@@ -159,6 +165,9 @@ impl Term {
         let _ = writeln!(err, "{}", fitted(&text, columns_of(io::stderr())));
     }
 }
+
+/// From this width on a list has room for every column.
+const WIDE: usize = 120;
 
 /// Columns of a terminal that does not tell.
 const UNTOLD_COLUMNS: usize = 80;
@@ -239,6 +248,12 @@ fn coloured_text(text: &str) -> Cow<'_, str> {
     }
     shown.push_str(rest);
     Cow::Owned(shown)
+}
+
+/// `11-16 13:48` of `2026-11-16T13:48:29.155Z`.
+pub fn short_time(at: Timestamp) -> String {
+    let at = at.to_millis_text();
+    at.get(5..16).unwrap_or(&at).replace('T', " ")
 }
 
 /// Columns without lines, for people and for `awk`.

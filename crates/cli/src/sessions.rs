@@ -7,9 +7,9 @@ use portcullis::operations::{SessionView, call_row, ending, session_row};
 use portcullis::{Head, SessionSummary, StoreError};
 use portcullis_agent::calls::{RecordedCall, SessionCalls};
 use portcullis_agent::status::head_reads_as;
-use portcullis_base::{SessionId, Timestamp};
-use portcullis_event::SessionStatus;
+use portcullis_base::SessionId;
 use portcullis_event::facts::WakeQueued;
+use portcullis_event::{IntentState, SessionStatus};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Sessions};
@@ -27,6 +27,8 @@ use crate::{
 const LISTED: usize = 1_000;
 /// Characters of a tool's name and of what a call is about, in a table.
 const WHAT: usize = 40;
+/// The column of a call's state.
+const STATE: usize = 3;
 /// Characters of a note in a line.
 const SHORT: usize = 100;
 
@@ -134,7 +136,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
         }
     }
     // Most people queue none; then there is nothing to show.
-    let narrow = term.columns().is_some_and(|columns| columns < WIDE);
+    let narrow = term.narrow();
     let wakes = !narrow && all.iter().any(|summary| summary.head.wake.is_some());
     let line = |summary: &SessionSummary| {
         let SessionSummary { session_id, row, head } = summary;
@@ -144,10 +146,10 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
             render::exact(row.workspace.as_deref().unwrap_or("-"), 200),
             status_word(head),
         ];
-        match narrow {
-            true => line.push(short_time(head.updated_at)),
-            false => line.extend([head.last_seq.to_string(), head.blocked_n.to_string(), head.updated_at.to_string()]),
+        if !narrow {
+            line.extend([head.last_seq.to_string(), head.blocked_n.to_string()]);
         }
+        line.push(term.columns().map_or_else(|| head.updated_at.to_string(), |_| render::short_time(head.updated_at)));
         line.extend(wakes.then(|| head.wake.map_or_else(|| "-".to_owned(), |wake| wake.due_at.to_string())));
         line
     };
@@ -180,8 +182,8 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             "wakes": wakes,
         }));
     }
-    let mut text =
-        format!("{} {}\n", styled(BOLD, &session.to_string()), safe_line(created.name.as_deref().unwrap_or(""), 200));
+    let called = name(world, session, created.name.as_deref()).await;
+    let mut text = format!("{} {}\n", styled(BOLD, &session.to_string()), safe_line(&called.unwrap_or_default(), 200));
     let mut line = |label: &str, value: &str| {
         let _ = writeln!(text, "  {label:<11}{value}");
     };
@@ -194,10 +196,21 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     if let Some(checked) = &checked {
         line("fact-check", &format!("{}{}", checked.verdict.as_str(), words::claims_checked(checked)));
     }
-    let rows = calls.iter().map(call_line).collect();
-    let header = ["INTENT", "TOOL", "WHAT", "STATE", "CODE", "TIME", "SUMMARY"];
+    let mut rows: Vec<Vec<String>> = calls.iter().map(call_line).collect();
+    let mut header = vec!["INTENT", "TOOL", "WHAT", "STATE", "CODE", "TIME", "SUMMARY"];
+    if term.columns().is_some() {
+        // The end of an intent names it, and nearly every call was observed.
+        let observed = render::word(&IntentState::Observed);
+        rows.iter_mut().for_each(|row| row[0] = ending(&row[0]).to_owned());
+        if rows.iter().all(|row| row[STATE] == observed) {
+            header.remove(STATE);
+            rows.iter_mut().for_each(|row| drop(row.remove(STATE)));
+        }
+    }
+    // What it is about and its summary share the room that the other columns leave.
+    let whole: Vec<usize> = (0..header.len() - 1).filter(|at| header[*at] != "WHAT").collect();
     text.push('\n');
-    text.push_str(&render::table_within(term.columns(), &[0], &header, rows));
+    text.push_str(&render::table_within(term.columns(), &whole, &header, rows));
     let command = world.command(&format!("sessions output {}", ending(&session.to_string())));
     text.push_str(&outputs(&calls, &command));
     for observed in calls.iter().filter_map(|call| call.observed.as_ref()) {
@@ -219,15 +232,6 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
         let _ = writeln!(text, "wakes at {due_at}: {reason}{note}, priority {priority}");
     }
     Ok(term.print(&text)?)
-}
-
-/// From this width on a list has room for every column.
-const WIDE: usize = 120;
-
-/// `11-16 13:48` of `2026-11-16T13:48:29.155Z`.
-fn short_time(at: Timestamp) -> String {
-    let at = at.to_millis_text();
-    at.get(5..16).unwrap_or(&at).replace('T', " ")
 }
 
 /// Commands whose output `sessions show` shows, the newest; `sessions output` has that of each.

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 use portcullis::operations::{IdKind, fits, only_id};
 use portcullis_base::{AskId, Clock as _, SessionId, SystemClock};
 
-use crate::args::{Approvals, Cli, Command};
+use crate::args::{Cli, Command};
 use crate::ask;
 use crate::world::World;
 
@@ -89,8 +89,7 @@ pub fn completed(words: &[OsString], error: &clap::Error) -> anyhow::Result<Opti
     };
     let Some(world) = World::look(cli.globals.settings()?)? else { return Ok(None) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let answers =
-        matches!(cli.command, Command::Approvals { what: Some(Approvals::Allow { .. } | Approvals::Deny { .. }) });
+    let answers = matches!(cli.command, Command::Approvals { .. });
     for word in &open {
         let all = runtime.block_on(meant(&world, word, answers))?;
         if !word.part.contains('_') && !all.iter().any(|id| fits(id, &word.part)) {

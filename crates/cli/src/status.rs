@@ -10,6 +10,7 @@ use portcullis_event::fold::CustomRequest;
 use serde_json::json;
 
 use crate::render::{self, BOLD, Term, safe_line, styled};
+use crate::run::session::name;
 use crate::world::World;
 
 /// Who holds a session, or held it and went without giving it back: then whoever comes next goes on with it.
@@ -35,8 +36,8 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         return term.document(&status_document(session, &standing, &answer, &commands));
     }
     let (status, stopped) = (standing.status(), standing.stop_reason());
-    let mut text =
-        format!("{} {}\n", styled(BOLD, &session.to_string()), safe_line(created.name.as_deref().unwrap_or(""), 200));
+    let called = name(world, session, created.name.as_deref()).await;
+    let mut text = format!("{} {}\n", styled(BOLD, &session.to_string()), safe_line(&called.unwrap_or_default(), 200));
     let mut line = |label: &str, value: String| {
         let _ = writeln!(text, "  {label:<13}{value}");
     };
@@ -55,7 +56,9 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
             standing.runnable().map(|kind| format!(" ({kind})")).unwrap_or_default()
         ),
     );
-    if let Some(due) = head.next_due_at {
+    let held = holder(world, session, head);
+    // What somebody works on is due no more.
+    if let Some(due) = head.next_due_at.filter(|_| !matches!(held, Some(("held by", _)))) {
         line("due", due.to_string());
     }
     if head.failure_streak > 0 {
@@ -66,7 +69,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
     for wake in wakes {
         line("wakes at", format!("{}: {}", wake.due_at, safe_line(&wake.reason, 100)));
     }
-    if let Some((label, value)) = holder(world, session, head) {
+    if let Some((label, value)) = held {
         line(label, value);
     }
     for invocation in &progress.unknown {

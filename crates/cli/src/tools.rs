@@ -42,20 +42,25 @@ fn list(offer: &Arc<Offer>, policy: &Policy, term: &Term) -> anyhow::Result<()> 
         let tools: Vec<Value> = offer.entries().map(|(_, entry)| summary(&entry.definition)).collect();
         return term.document(&json!({"tools": tools, "hidden": offer.hidden()}));
     }
+    let wide = !term.narrow();
     let row = |definition: &ToolDefinition| {
         let semantics = &definition.semantics;
-        vec![
+        let mut row = vec![
             definition.name.to_string(),
-            render::word(&semantics.ownership),
             render::word(&semantics.default_policy),
             semantics.risk.iter().map(render::word).collect::<Vec<_>>().join(","),
             if semantics.read_only { "yes" } else { "no" }.to_owned(),
-            short(definition.version.as_str()),
-            safe_line(definition.description.lines().next().unwrap_or_default(), 60),
-        ]
+        ];
+        row.extend(wide.then(|| render::word(&semantics.ownership)));
+        row.extend(wide.then(|| short(definition.version.as_str())));
+        row.push(safe_line(definition.description.lines().next().unwrap_or_default(), 60));
+        row
     };
     let rows = offer.entries().map(|(_, entry)| row(&entry.definition)).collect();
-    let mut text = render::table(&["NAME", "RUN BY", "POLICY", "RISK", "READ-ONLY", "VERSION", "DESCRIPTION"], rows);
+    let mut header = vec!["NAME", "POLICY", "RISK", "READ-ONLY"];
+    header.extend(if wide { &["RUN BY", "VERSION"][..] } else { &[] });
+    header.push("DESCRIPTION");
+    let mut text = render::table_within(term.columns(), &[0, 1, 2], &header, rows);
     for hidden in offer.hidden() {
         let _ = writeln!(text, "hidden: {}: {}", safe(&hidden.name), hidden.reason);
     }

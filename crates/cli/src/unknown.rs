@@ -31,7 +31,9 @@ pub async fn list(world: &World, session: Option<SessionId>, term: &Term) -> any
         return term.document(&json!({"unknown": rows}));
     }
     if all.is_empty() {
-        term.note("no call has an unknown outcome");
+        term.note(
+            "no call has an unknown outcome; what a killed process was doing is settled by the session's next wake",
+        );
         return Ok(());
     }
     let line = |call: &UnknownCall| {

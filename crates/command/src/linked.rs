@@ -49,9 +49,11 @@ impl Analysis {
         self.linked = (0..self.commands.len()).map(with_names).collect();
         // A program with a language of its own is one by every name: `editor` is vim.
         let hides = |form: &OtherForm| hidden::hides(&marks::put_on(&form.words, &form.open));
-        if self.linked.iter().flatten().any(hides) {
+        if let Some(form) = self.linked.iter().flatten().find(|form| hides(form)) {
+            let known = form.words.first().filter(|_| form.open.iter().all(|word| word.at > 0));
+            let target = known.map_or("one that".to_owned(), |name| format!("`{name}`, which"));
             self.hides = true;
-            self.opaque.push("a program is a link to one that may run others".to_owned());
+            self.opaque.push(format!("a program is a link to {target} may run others"));
         }
         self
     }

@@ -39,10 +39,11 @@ pub fn ran(words: &str, well: bool, tells: bool, history: &History) -> Ruling {
 }
 
 /// A command that was refused, or that nobody tried.
-fn never(refused: Option<&CommandRun>, history: &History, unsure: bool) -> Ruling {
+pub fn never(refused: Option<&CommandRun>, history: &History, unsure: bool) -> Ruling {
+    const NOT_SHOWN: &str = "no recorded command shows it, and a command may not show all that it ran";
     match refused {
         Some(run) => of_run(Contradicted, run),
-        None if history.opaque.is_some() || unsure => Ruling::bare(Unsupported, "it is not among the known commands"),
+        None if history.opaque.is_some() || unsure => Ruling::bare(Unsupported, NOT_SHOWN),
         None => Ruling::bare(Contradicted, "no such command ran in this session"),
     }
 }

@@ -6,7 +6,7 @@ use portcullis_event::facts::ClaimVerdict::{self, Contradicted, Stale, Supported
 use portcullis_event::facts::{Claim, VerificationKind as Kind, VerificationVerdict as Verdict};
 
 use crate::claims::{AnswerText, CheckSubject, ClaimText, FileDeed, kind_of_command};
-use crate::commands::{git, installed, ran, words_of};
+use crate::commands::{git, installed, never, ran, words_of};
 use crate::facts::{CallEnd, cut};
 use crate::files::{file, is_of_workspace};
 use crate::history::{CheckRun, History};
@@ -73,7 +73,7 @@ fn judged(claim: &ClaimText, text: &AnswerText, history: &History) -> Option<(St
             let found = file(*deed, path, history).unless(mended, "");
             // That a file was edited is no news beside what else is claimed.
             let news = !mended || (found.0 != Supported && !path.contains("test"));
-            let name = format!("{} {}", format!("{deed:?}").to_lowercase(), cut(path));
+            let name = format!("{} {}", format!("{deed:?}").to_lowercase().replace("mended", "fixed"), cut(path));
             (name, Some(found).filter(|_| news && is_of_workspace(path, history))?)
         }
         ClaimText::Git(verb, all, state) => {
@@ -187,8 +187,9 @@ fn passed(kind: Kind, history: &History, about: IsCheck<'_>, part: IsCheck<'_>) 
     let stale = !history.fresh(last);
     let refused = refused.filter(|check| stale && history.fresh(check));
     let mut passes = all.iter().filter(|check| check.verdict == Verdict::Passed && history.fresh(check));
+    let fails = if last.is_bad() { Some(last) } else { standing_failure(&all, last, history) };
     match last.verdict {
-        Verdict::Passed => match standing_failure(&all, last, history).or(refused) {
+        Verdict::Passed => match fails.or(refused) {
             Some(check) => of_check(Contradicted, check),
             None if stale => {
                 Ruling(Stale, of_check(Stale, last).1 + ", and then something was changed", vec![last.evidence])
@@ -198,7 +199,7 @@ fn passed(kind: Kind, history: &History, about: IsCheck<'_>, part: IsCheck<'_>) 
                 of_check(Supported, last).lacks(partly, ", and ran only some of the tests")
             }
         },
-        _ => of_check(if last.is_bad() { Contradicted } else { Unsupported }, last),
+        _ => fails.map_or(of_check(Unsupported, last), |check| of_check(Contradicted, check)),
     }
 }
 
@@ -275,9 +276,7 @@ fn ran_kind(kind: Kind, all: bool, tells: bool, history: &History) -> Ruling {
     let of = || history.checks.iter().filter(|check| check.command.kind == kind);
     let began = || of().rfind(|check| check.verdict != Verdict::NotRun);
     let Some(check) = of().rfind(|check| check.ran).or_else(began) else {
-        let verdict = if history.opaque.is_some() { Unsupported } else { Contradicted };
-        let none = || Ruling::bare(verdict, &format!("{} is not known to have run", names(kind).1));
-        return of().next_back().map_or_else(none, |check| of_check(Contradicted, check));
+        return of().next_back().map_or_else(|| never(None, history, false), |check| of_check(Contradicted, check));
     };
     let whole = of().any(|check| check.ran && !check.command.narrow && !check.report.left_out);
     let proved = check.ran && (!check.is_bad() || tells) && (!all || whole);

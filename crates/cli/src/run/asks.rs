@@ -5,6 +5,7 @@ use std::time::Instant;
 use portcullis::operations::AskView;
 use portcullis::operations::ask_words;
 use portcullis::{AskAnswer, Reply};
+use portcullis_base::AskId;
 use portcullis_config::ApprovalMode;
 use portcullis_event::AskState;
 use portcullis_event::facts::BY_FLAG;
@@ -58,6 +59,11 @@ pub fn by_flag(mode: ApprovalMode, ask: &AskView) -> Option<AskAnswer> {
 /// One line on a question that somebody else answered, or nobody in time.
 pub fn settled(ask: &AskView) -> String {
     format!("{} meanwhile: {}", ask.row.ask_id, ask_words::standing(&ask.row))
+}
+
+/// One line on a question that an interrupt closed.
+pub fn withdrawn(ask: AskId) -> String {
+    format!("withdrawn: {ask}; no answer to it runs anything")
 }
 
 /// What is said where somebody else interrupted the session.
@@ -182,7 +188,9 @@ impl<'a> AskPrompt<'a> {
         for input in inputs {
             line = typed.apply(input).or(line);
         }
-        if !typed.line().is_empty() && !std::mem::replace(&mut self.told_of_words, true) {
+        if let Some(why) = self.sheet.chooser.too_early(typed.line()) {
+            self.screen.line(&why);
+        } else if !typed.line().is_empty() && !std::mem::replace(&mut self.told_of_words, true) {
             self.screen.line(&styled(DIM, &format!("you are writing: {HEARD}")));
         }
         self.draw(typed);

@@ -34,6 +34,11 @@ use crate::{ask_view, person};
 /// How often what takes long is looked at.
 const TICK: Duration = Duration::from_millis(200);
 
+/// What is said where a session was stopped before it heard what was said to it.
+const WORDS_WAIT: &str = "what you said is kept; whoever goes on with the session takes it up";
+/// What is said of words at an ask.
+const SAID: &str = "said to the session; the ask still waits";
+
 /// Characters of a call on the line that says how it was answered.
 const CALL_CHARS: usize = 100;
 
@@ -85,6 +90,7 @@ impl Drive<'_> {
         loop {
             if stopped && self.words_wait().await? {
                 // That wake would take them up: they are for whoever goes on.
+                self.withdraw_asks().await?;
                 return Ok(Outcome::Interrupted);
             }
             let woken = self.wake_after_others().await?;
@@ -146,6 +152,20 @@ impl Drive<'_> {
     async fn stop(&self, why: &str) -> anyhow::Result<()> {
         self.runtime.interrupt(self.session, &person::login(), Some(why)).await?;
         self.screen.document(&json!({"type": "interrupted"}));
+        Ok(())
+    }
+
+    /// Closes the asks of the session that was stopped, where no wake does it.
+    async fn withdraw_asks(&self) -> anyhow::Result<()> {
+        let withdrawn = match self.runtime.withdraw_asks(self.session).await {
+            // Whoever holds the session closes them.
+            Err(RuntimeError::Held(_)) => Vec::new(),
+            closed => closed?,
+        };
+        for ask in withdrawn {
+            self.screen.line(&asks::withdrawn(ask));
+        }
+        self.screen.line(WORDS_WAIT);
         Ok(())
     }
 
@@ -317,7 +337,11 @@ impl Drive<'_> {
             typed.listen();
             typed.by_keys(true);
             match question.wait(typed, &mut self.interrupts).await? {
-                PromptEnd::Line(line) if self.hear(&line, Claim::Free).await? != LineEffect::Quit => {}
+                PromptEnd::Line(line) => match self.hear(&line, Claim::Free).await? {
+                    LineEffect::Quit => break PromptEnd::Line(line),
+                    LineEffect::Words => self.screen.line(&styled(DIM, SAID)),
+                    LineEffect::Nothing => {}
+                },
                 answered => break answered,
             }
         };

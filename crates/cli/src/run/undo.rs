@@ -56,7 +56,9 @@ pub async fn undo(work: &ModelRun<'_>) -> anyhow::Result<String> {
         passed.push(target);
     }
     match stays.is_empty() {
-        true => Err(failed("nothing is left to take back: every change of this session to a file was")),
+        true => Err(failed(
+            "nothing is left to take back: this session changed no file, or every change was taken back already",
+        )),
         false => Err(failed(stays.join("; "))),
     }
 }

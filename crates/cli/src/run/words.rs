@@ -87,7 +87,8 @@ pub fn verdict(checked: &FinalChecked) -> String {
     for claim in &checked.claims {
         let said = safe_line(&claim.claim, CLAIM_CHARS);
         let (word, fact) = (render::word(&claim.verdict), safe_line(&claim.fact, 2 * CLAIM_CHARS));
-        text.push_str(&format!("\n  {word}: \"{said}\": {fact}"));
+        // The claim is in words of ours, so it stands in no quotation marks.
+        text.push_str(&format!("\n  {word}: {said}: {fact}"));
     }
     text
 }

@@ -62,10 +62,10 @@ fn show_prints_every_fact_and_the_diff() {
     let mut ran = world.run(&["approvals", "show", &ask]).ends(0);
     for fact in [
         "what            edit",
-        "in              /workspace",
+        "in the sandbox  /workspace",
         "touches         path /workspace/a.txt",
         "\"old_string\":\"beta\"",
-        "project scripts cannot run",
+        "scripts         none can run",
         "sandbox ",
         "network         not used",
         "output limit    2000 lines",

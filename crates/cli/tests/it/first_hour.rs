@@ -26,9 +26,11 @@ fn the_end_of_an_id_and_nothing_but_its_prefix_are_enough_where_they_fit_no_othe
     let end = &ask[ask.len() - 8..];
     world.run(&["approvals", "show", end]).ends(0).says(&ask);
     world.run(&["approvals", "show", &format!("ask_{end}")]).ends(0).says(&ask);
+    world.run(&["approvals", "show", "ask_"]).ends(0).says(&ask);
     world.run(&["approvals", "allow", "ask_"]).ends(0);
     // What is settled does not stand in the way of what waits.
     world.run(&["call", "write", &WRITE.replace("hello", "again")]).ends(3);
+    world.run(&["approvals", "show", "ask_"]).ends(0).says("+again");
     world.run(&["approvals", "allow", "ask_"]).ends(0);
     let told = world.run(&["approvals", "allow", "ask_"]).ends(2).one_error_line();
     assert!(told.err.contains("2 ids begin or end with ask_"), "{}", told.err);
@@ -75,6 +77,8 @@ fn lists_fit_a_narrow_terminal_and_keep_ids_whole() {
     let asked = world.run(&["call", "write", WRITE]).ends(3);
     let (ask, session) = (asked.id("ask_"), asked.id("sesn_"));
     let intent = world.run(&["sessions", "show", &session]).ends(0).id("intent_");
+    // The end of an intent is enough for `sessions output`, and leaves room for what it is about.
+    let intent = intent[intent.len() - 8..].to_owned();
     for (words, id) in [("sessions list", &session), ("approvals list", &ask), ("sessions show", &intent)] {
         let shown = printed(&world, 80, words);
         let at = shown.lines().position(|line| line.starts_with(id.as_str())).unwrap_or_else(|| panic!("{shown}"));
@@ -83,6 +87,92 @@ fn lists_fit_a_narrow_terminal_and_keep_ids_whole() {
     }
     let wide = printed(&world, 400, "approvals list");
     assert!(wide.contains(&session) && wide.contains("EXPIRES"), "{wide}");
+    // The time is never cut.
+    let listed = printed(&world, 120, "sessions list");
+    assert!(listed.contains("WAITING") && !listed.contains("2026-") && !listed.contains("T1"), "{listed}");
+}
+
+#[test]
+fn what_a_call_did_a_tool_does_and_a_grant_allows_can_be_read_at_80_columns() {
+    let world = World::new();
+    let ask = world.run(&["call", "write", WRITE]).ends(3).id("ask_");
+    world.run(&["approvals", "allow", &ask, "--save"]).ends(0);
+    let shown = printed(&world, 80, "sessions show");
+    let row = shown.lines().find(|line| line.contains("write  a.txt  ok  ")).unwrap_or_else(|| panic!("{shown}"));
+    assert!(!row.contains("intent_") && !shown.contains("STATE"), "{shown}");
+    // Where a call is not settled, its state is told.
+    world.run(&["call", "write", &WRITE.replace("a.txt", "b.txt")]).ends(3);
+    let shown = printed(&world, 80, "sessions show");
+    assert!(shown.contains("STATE") && shown.contains("  parked  "), "{shown}");
+    let shown = printed(&world, 80, "grants list");
+    assert!(shown.lines().any(|line| line.starts_with("  allows  write on path /workspace/a.txt")), "{shown}");
+    let shown = printed(&world, 80, "tools list");
+    let rows: Vec<&str> = shown.lines().take_while(|line| !line.contains("over")).collect();
+    assert!(rows.len() > 10 && rows.iter().all(|row| !row.starts_with(' ')), "no row goes on in the next: {shown}");
+    assert!(!shown.contains("VERSION"), "{shown}");
+    // Elsewhere nothing is left out.
+    world.run(&["tools", "list"]).ends(0).says("VERSION");
+    world.run(&["sessions", "show"]).ends(0).says("intent_").says("STATE");
+}
+
+#[test]
+fn commands_to_copy_hold_no_choice_for_a_shell_to_trip_over() {
+    let world = World::new();
+    let ask = world.run(&["call", "write", WRITE]).ends(3).id("ask_");
+    let shown = world.run(&["approvals", "show", &ask]).ends(0).says("~/.config/portcullis/config.toml");
+    let commands: Vec<&str> =
+        shown.out.lines().filter_map(|line| line.split_once(": portcullis ")).map(|l| l.1).collect();
+    assert_eq!(commands.len(), 4, "{}", shown.out);
+    assert!(commands.iter().all(|line| !line.contains(['|', '['])), "{commands:?}");
+    let session = commands.iter().find(|line| line.ends_with("--session")).expect("one for the session");
+    world.run(&session.split_whitespace().collect::<Vec<_>>()).ends(0).warns("grants revoke");
+}
+
+#[test]
+fn a_file_that_a_line_writes_is_not_called_code() {
+    let world = World::new();
+    let line = "cat > gen.txt <<'EOF'\nhello\nEOF\npython3 -c 'print(1)'";
+    let input = serde_json::json!({ "command": line }).to_string();
+    let ran = world.run(&["--profile", "code", "call", "bash", &input]).ends(3);
+    let ran = ran.says("a file to write, whose place is known only when it runs: gen.txt");
+    assert!(!ran.out.contains("do not show: gen.txt"), "{}", ran.out);
+}
+
+#[test]
+fn the_rules_of_the_guide_end_the_asks_that_it_says_they_end() {
+    let guide = include_str!("../../../../docs/guide.md");
+    let section = guide.split_once("### Fewer asks").expect("the section").1;
+    let rules = section.split_once("```toml\n").and_then(|(_, rest)| rest.split_once("```")).expect("the rules").0;
+    let world = World::with_file("a.js", "one\n");
+    world.write("pkg/b.js", "two\n");
+    world.write(".env", "A=1\n");
+    let says = |tool: &str, input: serde_json::Value| {
+        let ran = world.run(&["policy", "explain", "--profile", "code", tool, &input.to_string()]);
+        ran.out.split(':').next().unwrap_or_default().to_owned()
+    };
+    let line = |line: &str| says("bash", serde_json::json!({ "command": line }));
+    let edit = |path: &str| says("edit", serde_json::json!({"file_path": path, "old_string": "a", "new_string": "b"}));
+    // The control: what the guide says of lines without a rule.
+    for reads in ["ls", "cat a.js", "grep -rn one . '--include=*.js'", "sed -n 1,5p a.js", "find . -name '*.js'"] {
+        assert_eq!(line(reads), "allow", "{reads}");
+    }
+    let asked = ["git status", "git diff HEAD", "git log -5", "cd pkg && ls", "cd /workspace && cat a.js"];
+    let asked = [&asked[..], &["npm test 2>&1 | tail -5"]].concat();
+    let still = ["grep -rn one . --include=*.js", "which node", "node --version", "cat /etc/os-release", "git push"];
+    for asks in asked.iter().chain(&still) {
+        assert_eq!(line(asks), "ask", "{asks}");
+    }
+    assert_eq!(edit("a.js"), "ask");
+    world.configure(rules);
+    world.run(&["policy", "check"]).ends(0);
+    for runs in asked {
+        assert_eq!(line(runs), "allow", "{runs}");
+    }
+    for asks in still {
+        assert_eq!(line(asks), "ask", "{asks}");
+    }
+    assert_eq!((edit("a.js").as_str(), edit(".git/config").as_str()), ("allow", "ask"));
+    assert_eq!(says("read", serde_json::json!({"file_path": ".env"})), "ask");
 }
 
 #[test]
@@ -96,7 +186,10 @@ fn a_program_in_place_of_a_tool_is_explained_as_a_command_line() {
 fn an_ask_to_show_a_secret_says_where_it_goes() {
     let world = World::with_file(".env", "A=1\n");
     let ran = world.run(&["call", "read", r#"{"file_path":".env"}"#]).ends(3);
-    ran.says("goes to the model and its provider");
+    let ask = ran.says("goes to the model and its provider").id("ask_");
+    // Nothing is there to undo, and what was read cannot be called back.
+    let shown = world.run(&["approvals", "show", &ask]).ends(0).says("risk            read");
+    assert!(!shown.out.contains("reversible"), "{}", shown.out);
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn shell_run_asks_shows_where_it_runs_and_runs_once() {
         .ends(0)
         .says("sandbox         hand, isolation level full")
         .says("network         disabled")
-        .says("project scripts may run")
+        .says("those of the project may run")
         .says("path /workspace/log");
     // Pinned: nothing can be remembered.
     world.run(&["approvals", "allow", &ask, "--session"]).ends(1).warns("asks every time");

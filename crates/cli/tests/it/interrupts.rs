@@ -132,6 +132,17 @@ fn a_command_that_heeds_no_signal_is_killed() {
 
 /// An interrupt of a session that nobody works on withdraws its asks at once, and every command tells it so.
 #[test]
+fn an_interrupt_says_that_a_message_from_before_it_still_waits() {
+    let world = World::new();
+    let session = world.run(&["sessions", "new", "say hi"]).ends(0).id("sesn_");
+    let told = world.run(&["sessions", "interrupt", &session]).ends(0);
+    told.warns("not yet heard: 1 message; the next wake takes up what was said, and asks the model");
+    let other = world.run(&["sessions", "new"]).ends(0).id("sesn_");
+    let told = world.run(&["sessions", "interrupt", &other]).ends(0);
+    assert!(!told.err.contains("not yet heard"), "{}", told.err);
+}
+
+#[test]
 fn an_ask_is_withdrawn_wherever_it_is_shown_once_its_session_is_interrupted() {
     let world = World::new();
     let script = "[[turn]]\ncalls = [{ name = \"bash\", input = { command = \"touch made\" } }]\n";

@@ -51,6 +51,15 @@ fn a_model_works_until_it_is_done_and_its_words_are_checked() {
 }
 
 #[test]
+fn a_claim_is_told_in_our_words_and_so_without_quotation_marks() {
+    let world = project();
+    let lie = "[[turn]]\ntext = \"I fixed sum.sh, and I ran the tests.\"\n";
+    let ran = run(&world, lie, &["--approvals", "allow"]).ends(1).warns("fact-check: contradicted");
+    let ran = ran.warns("contradicted: ran the tests: no such command ran in this session");
+    assert!(!ran.err.contains("mended") && !ran.err.contains("\"ran"), "{}", ran.err);
+}
+
+#[test]
 fn an_answer_that_facts_contradict_is_said_to_be() {
     let world = project();
     let lie = MEND.replace("$1 + $2", "$1 * $2");

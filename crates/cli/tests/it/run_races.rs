@@ -140,10 +140,17 @@ fn ctrl_c_at_an_ask_stops_also_where_words_were_typed_before_it() {
     let heard = || crate::driven::count(&crate::driven::events(&world, &session), "user.message");
     comes("the words are kept", || heard() == 2);
     terminal.types("\x03");
+    terminal.until("withdrawn: ask_");
+    terminal.until("what you said is kept");
     terminal.until("interrupted; go on with");
     assert_eq!(child.wait().expect("ends").code(), Some(130));
     let asked = || crate::driven::count(&crate::driven::events(&world, &session), "span.model_request_start");
     assert_eq!(asked(), 1, "the model is not asked again");
+    // The ask is withdrawn at once, and says so everywhere.
+    world.run(&["approvals", "list"]).ends(0).warns("nothing waits");
+    world.run(&["sessions", "list"]).ends(0).says(" due ");
+    let status = world.run(&["sessions", "status", &session]).ends(0).says("(user.message)");
+    assert!(!status.out.contains("waits for an answer"), "{}", status.out);
     // Whoever goes on goes on with them.
     let script = model(&world, "[[turn]]\ntext = \"First.\"\n[[turn]]\ntext = \"You said wait.\"\n");
     let ran = world.run(&["run", "--continue", "--model", &script, "go on"]).ends(0).says("You said wait.");

@@ -152,7 +152,8 @@ fn a_lone_letter_of_a_choice_is_not_sent_and_the_choices_stand_last() {
         terminal.types(typed);
         terminal.until("> ");
         terminal.types("\r");
-        terminal.until("is no answer yet, and was not sent");
+        terminal.until("is no answer: ");
+        terminal.until("nothing was sent");
         terminal.until(CHOICES);
     }
     assert!(!said(&world, "a") && !said(&world, "p"));
@@ -161,6 +162,34 @@ fn a_lone_letter_of_a_choice_is_not_sent_and_the_choices_stand_last() {
     terminal.until("Done.");
     leave(child, terminal);
     assert!(!said(&world, "a") && !said(&world, "p"));
+}
+
+#[test]
+fn words_that_other_programs_take_for_an_answer_are_not_sent_and_it_is_said_what_answers() {
+    let world = World::with_file("a.txt", "one\n");
+    let (child, mut terminal) = talking(&world, &format!("{EDIT}[[turn]]\ntext = \"Done.\"\n"), "--approvals ask");
+    terminal.until(CHOICES);
+    for word in ["y", "yes", "1"] {
+        terminal.types(&format!("{word}\r"));
+        terminal.until(&format!("{word} is no answer: press a alone to allow it once"));
+        terminal.until(CHOICES);
+    }
+    // A change of mind is none either.
+    terminal.selects("a");
+    terminal.types("d");
+    terminal.until("> ad");
+    terminal.types("\r");
+    terminal.until("ad is no answer");
+    terminal.until(CHOICES);
+    // What is no answer by any reading is said to the session, and the ask stays.
+    terminal.types("why this one?\r");
+    terminal.until("said to the session; the ask still waits");
+    terminal.until(CHOICES);
+    assert_eq!((waits(&world), world.read("a.txt").as_str()), (1, "one\n"));
+    assert!(["y", "yes", "ad"].iter().all(|word| !said(&world, word)) && said(&world, "why this one"));
+    terminal.answers("d");
+    terminal.until("user_denied");
+    leave(child, terminal);
 }
 
 #[test]

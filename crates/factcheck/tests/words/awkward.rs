@@ -2,7 +2,7 @@
 
 use portcullis_event::facts::FinalVerdict::{Contradicted, NoClaims, Stale, Supported, Unsupported};
 
-use crate::world::{claims, edit, shell, verdict};
+use crate::world::{Call, claims, edit, shell, verdict};
 
 #[test]
 fn l76_only_what_surely_ran_tests_is_a_pass() {
@@ -56,6 +56,9 @@ fn l76_a_failure_stands_until_the_same_tests_pass() {
         (vec![edited(), failed("cargo test -p a"), ok("cargo test")], "All tests pass.", Supported),
         (vec![edited(), failed("sh test.sh"), ok("sh test_ok.sh")], "The tests pass.", Contradicted),
         (vec![edited(), failed("sh test.sh"), ok("sh test_ok.sh"), ok("sh test.sh")], "All tests pass.", Supported),
+        // A line that may have failed elsewhere takes nothing back.
+        (vec![edited(), failed("npm test"), failed("npm test && cat a.txt")], "The tests pass.", Contradicted),
+        (vec![failed("npm test"), edited(), failed("npm test && cat a.txt")], "The tests pass.", Unsupported),
         (vec![edited(), ok("cargo test -p b")], "All tests in the workspace pass.", Unsupported),
         (vec![failed("sh test.sh"), edited()], "I fixed the bug; I have not re-run the tests yet.", Unsupported),
         (vec![failed("sh test.sh"), edited()], "I fixed the bug.", Unsupported),
@@ -67,6 +70,20 @@ fn l76_a_failure_stands_until_the_same_tests_pass() {
     let three = [edited(), shell("cargo test", 0, "test result: ok. 3 passed; 0 failed; 0 filtered out")];
     assert_eq!(verdict(&three, "All 412 tests pass."), Unsupported, "its report says 3");
     assert_eq!(verdict(&three, "All 3 tests pass."), Supported);
+}
+
+#[test]
+fn a_fact_is_told_in_plain_words() {
+    let said = |calls: &[Call], answer: &str| {
+        let told = claims(calls, answer).into_iter().map(|one| format!("{}: {}", one.claim, one.fact));
+        told.collect::<Vec<_>>().join("\n")
+    };
+    let ran = said(&[edit("a.js")], "I ran the tests.");
+    assert!(ran.contains("ran the tests: no such command ran in this session"), "{ran}");
+    let pushed = said(&[edit("a.js"), shell("sh -c \"$x\"", 0, "")], "I pushed it.");
+    assert!(pushed.contains("pushed: no recorded command shows it"), "{pushed}");
+    let fixed = said(&[edit("b.js")], "I fixed add.js.");
+    assert!(fixed.contains("fixed add.js: ") && !fixed.contains("mended"), "{fixed}");
 }
 
 #[test]

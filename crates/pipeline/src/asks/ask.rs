@@ -1,7 +1,7 @@
 //! Raising an ask (tool-contract 13.4): facts a person can judge by, not "allow bash?".
 
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, InvocationId, RiskSet, limits};
-use portcullis_contract::{AccessRequest, Diff, SurroundingFacts, seam};
+use portcullis_contract::{AccessRequest, Action, Diff, Resource, ResourceKind, SurroundingFacts, seam};
 use portcullis_event::facts::{Grantable, PermissionAsked, ToolUse};
 use portcullis_policy::{Ask, Policy};
 use portcullis_store::ArtifactRow;
@@ -155,17 +155,25 @@ fn ask_facts(
     let actions: Vec<&str> = access.iter().map(|request| request.action.as_str()).collect();
     put("actions", json!(actions));
     put("cwd", json!(validated.resolved.cwd));
-    let resources: Vec<Value> = access
-        .iter()
-        .flat_map(|request| request.resources())
-        .map(|resource| json!({"kind": resource.kind, "name": resource.canonical, "as_written": resource.raw}))
-        .collect();
+    let fact = |action: &Action, resource: &Resource| {
+        let mut fact = json!({"kind": resource.kind, "name": resource.canonical, "as_written": resource.raw});
+        if resource.kind == ResourceKind::Opaque {
+            // Its name does not tell a file that is written from code that runs.
+            fact["action"] = json!(action);
+        }
+        fact
+    };
+    let resources: Vec<Value> =
+        access.iter().flat_map(|one| one.resources().map(|resource| fact(&one.action, resource))).collect();
     put("resources", Value::Array(resources));
     let mut input = validated.input.value().clone();
     let _ = portcullis_secret::redact_sensitive(seam::input_schema(validated.visible.tool()), &mut input);
     put("input", input);
     put("risk", json!(question.risk()));
-    put("reversible", json!(access.iter().all(|request| request.reversible)));
+    // What was read cannot be called back, and nothing is there to undo.
+    if question.risk().iter().any(|risk| *risk != portcullis_base::Risk::Read) {
+        put("reversible", json!(access.iter().all(|request| request.reversible)));
+    }
     put("project_scripts", json!(question.risk().contains(&portcullis_base::Risk::Execute)));
     let isolated = session.scope.isolated(semantics.sandbox.as_deref());
     put("sandbox", json!(sandbox_words(semantics.sandbox.as_deref(), isolated.as_ref())));

@@ -121,7 +121,7 @@ pub fn fact(name: &str, value: &Value) -> String {
     match name {
         "resources" => resources(value),
         "input" => input(value, ""),
-        "project_scripts" => flag("may run", "cannot run"),
+        "project_scripts" => flag("those of the project may run", "none can run"),
         "reversible" => flag("yes", "no"),
         "rule" => rule(value),
         // Several parts of a call may be the same action.

@@ -86,7 +86,11 @@ const VARIABLE: &str = "variable";
 fn kind(one: &Value) -> &str {
     match (part(one, "kind"), part(one, "name")) {
         ("mcp_tool", name) if name.starts_with(ENV) => VARIABLE,
-        ("opaque", _) => "code that its words do not show:",
+        ("opaque", _) => match part(one, "action") {
+            "write" => "a file to write, whose place is known only when it runs:",
+            "read" => "a file to read, whose place is known only when it runs:",
+            _ => "code that its words do not show:",
+        },
         (kind, _) => kind,
     }
 }
