@@ -341,7 +341,94 @@ const TABLE: &[(&str, &str)] = &[
     ("ALL_PROXY", "programs send their traffic to this server"),
     ("NO_PROXY", "programs send their traffic past the proxy"),
     ("LOCALDOMAIN", "programs ask for addresses as it says"),
+    // What builds, tests and documents load or run.
+    ("ZIPOPT", "it gives `zip` options, which can start programs"),
+    ("ZIP", "it gives `zip` options, which can start programs"),
+    ("GROFF_*", "`groff` runs programs and loads macros of these folders"),
+    ("MANROFFOPT", "it gives `man` options for the programs that it starts"),
+    ("LDLIBS", "make puts it into a line for a shell"),
+    ("LOADLIBES", "make puts it into a line for a shell"),
+    ("TARGET_ARCH", "make puts it into a line for a shell"),
+    ("OUTPUT_OPTION", "make puts it into a line for a shell"),
+    ("ARFLAGS", "make puts it into a line for a shell"),
+    ("ASFLAGS", "make puts it into a line for a shell"),
+    ("FFLAGS", "make puts it into a line for a shell"),
+    ("LFLAGS", "make puts it into a line for a shell"),
+    ("YFLAGS", "make puts it into a line for a shell"),
+    ("RFLAGS", "make puts it into a line for a shell"),
+    ("PFLAGS", "make puts it into a line for a shell"),
+    ("COFLAGS", "make puts it into a line for a shell"),
+    ("LINTFLAGS", "make puts it into a line for a shell"),
+    ("DFLAGS", "compilers of D take options from it"),
+    ("SCONSFLAGS", "scons takes options from it"),
+    ("RAKEOPT", "rake takes options, and code to load, from it"),
+    ("SPHINXBUILD", "builds of documents run it"),
+    ("NVCC_*", "nvcc takes options and compilers from it"),
+    ("PYO3_*", "builds run the Python that it names"),
+    ("NODE_GYP_FORCE_PYTHON", "builds of modules run it as Python"),
+    ("NAPI_RS_NATIVE_LIBRARY_PATH", "Node.js modules load this library"),
+    ("PRISMA_*", "Prisma loads or runs the engine that it names"),
+    ("SASS_BINARY_PATH", "Node.js loads this library"),
+    ("TURBO_BINARY_PATH", "turbo runs the program that it names"),
+    ("LEFTHOOK_*", "git hooks run the program or the configuration that it names"),
+    ("PYLINTRC", "pylint runs code of this file"),
+    ("CELERY_CONFIG_MODULE", "Celery loads this module"),
+    ("SCRAPY_*", "Scrapy loads this module"),
+    ("UWSGI_*", "uWSGI takes options, and code to load, from it"),
+    ("ROBOT_OPTIONS", "Robot Framework takes options, and code to load, from it"),
+    ("REBOT_OPTIONS", "Robot Framework takes options, and code to load, from it"),
+    ("PARALLEL*", "`parallel` takes options, and commands to run, from it"),
+    ("VALGRIND_*", "valgrind takes its tools and options from it"),
+    ("ASAN_OPTIONS", "programs with a sanitizer run the symbolizer that it names"),
+    ("LSAN_OPTIONS", "programs with a sanitizer run the symbolizer that it names"),
+    ("MSAN_OPTIONS", "programs with a sanitizer run the symbolizer that it names"),
+    ("TSAN_OPTIONS", "programs with a sanitizer run the symbolizer that it names"),
+    ("UBSAN_OPTIONS", "programs with a sanitizer run the symbolizer that it names"),
+    ("OMP_TOOL_LIBRARIES", "programs with OpenMP load these libraries"),
+    ("CUDA_INJECTION64_PATH", "programs with CUDA load this library"),
+    ("MAGICK_*", "ImageMagick loads configuration, and programs to run, from here"),
+    ("QUILT*", "quilt runs its configuration and takes options from it"),
+    ("TEXMF*", "TeX takes configuration and programs from here"),
+    ("GS_OPTIONS", "Ghostscript takes options from it"),
+    ("GS_LIB", "Ghostscript runs files of these folders"),
+    ("SDL_DYNAMIC_API", "programs with SDL load this library"),
+    ("LIBGL_DRIVERS_PATH", "graphics programs load libraries from here"),
+    ("LIBVA_DRIVERS_PATH", "graphics programs load libraries from here"),
+    ("ODBCSYSINI", "programs load database drivers that a file of this folder names"),
+    ("ODBCINI", "programs load database drivers that this file names"),
+    ("EM_CONFIG", "Emscripten runs this file"),
 ];
+
+/// Endings of names whose value a program runs as it is, and how.
+const ENDINGS: &[(&str, &str)] = &[
+    ("PAGER", "a program runs it to show its output"),
+    ("EDITOR", "a program runs it to edit text"),
+    ("VISUAL", "a program runs it to edit text"),
+    ("BROWSER", "a program runs it to show a page"),
+    ("_COMMAND", "by its name a program runs it"),
+    ("ASKPASS", "a program runs it to ask for a password"),
+    ("_RSH", "a program runs it to connect"),
+    ("LESSOPEN", "`less` runs it on every file"),
+    ("LESSCLOSE", "`less` runs it after every file"),
+    ("_RUNNER", "by its name a program runs it"),
+    ("_WRAPPER", "by its name a program runs it around another one"),
+];
+
+/// Variables that make's own rules run. Others run only where a makefile says so.
+const MAKE_RUNS: &str = "CC CXX CPP LD AR AS FC F77 NM RM LEX YACC LINT M2C PC CO GET TANGLE WEAVE CTANGLE CWEAVE TEX \
+    TEXI2DVI MAKEINFO RANLIB STRIP OBJCOPY INSTALL LIBTOOL MAKE";
+
+/// Why the value of a variable of this name is run as it is: its name ends so.
+#[must_use]
+pub fn runs_by_its_ending(name: &str) -> Option<&'static str> {
+    ENDINGS.iter().find(|(end, _)| name.ends_with(end)).map(|(_, reason)| *reason)
+}
+
+/// Whether make's own rules run a variable of this name.
+#[must_use]
+pub fn make_runs(name: &str) -> bool {
+    MAKE_RUNS.split_ascii_whitespace().any(|known| known == name)
+}
 
 /// Why a variable of this name makes a program run other code or another program; `None` if none is known to.
 #[must_use]
@@ -357,7 +444,11 @@ pub fn loads_code(name: &str) -> Option<&'static str> {
     match shell_variable(name) {
         Some(ShellVariable::Acts(reason)) => Some(reason),
         Some(ShellVariable::Harmless(_)) => None,
-        None => TABLE.iter().find(|(pattern, _)| is(pattern)).map(|(_, reason)| *reason),
+        None => {
+            let listed = TABLE.iter().find(|(pattern, _)| is(pattern)).map(|(_, reason)| *reason);
+            let by_make = || make_runs(name).then_some("make's own rules run it");
+            listed.or_else(|| runs_by_its_ending(name)).or_else(by_make)
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub use code::{Code, CodeRow, EffectRule, Phase, Reason, Recorded, Recovery, Ret
 pub use command_facts::{CommandFacts, OpenWord, OtherForm};
 pub use digest::{Digest, DigestError, DigestWriter};
 pub use effect::{SideEffect, SideEffectState, SideEffects};
-pub use env_code::loads_code;
+pub use env_code::{loads_code, make_runs, runs_by_its_ending};
 pub use env_key::{EnvKey, EnvKeyError};
 pub use file_fact::{FileFact, Hunk, LineRange};
 pub use ids::*;

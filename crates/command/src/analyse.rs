@@ -16,6 +16,7 @@ pub fn analyse(line: &str) -> Analysis {
     walk.line(&marks::unmarked(line), 0);
     walk.runs_what_it_makes();
     walk.replaces_its_folders();
+    walk.takes_words_of_variables();
     let Walk { mut found, inner, evaluates, vars, course, .. } = walk;
     found.unsettled = course.is_unsettled();
     if (evaluates && holds_index(line)) || vars.hide() {
@@ -56,6 +57,8 @@ pub fn unwrapped(argv: &[String]) -> Vec<Vec<String>> {
 #[must_use]
 pub fn forms(argv: &[String]) -> Vec<Vec<String>> {
     let mut out: Vec<Vec<String>> = forms_in(argv, &Folder::Start, false).into_iter().map(|(form, _)| form).collect();
+    out.extend(names::by_script(argv));
+    out.extend(out.iter().filter_map(|form| names::by_script(form)).collect::<Vec<_>>());
     out.retain(|form| form != argv);
     out.sort();
     out.dedup();
@@ -83,5 +86,6 @@ pub fn forms_of_line(line: &str) -> Vec<Vec<String>> {
     walk.line(&marks::without(line), 1);
     let mut out = walk.found.commands;
     out.extend(walk.forms.into_iter().map(|(form, _)| form));
+    out.extend(out.iter().filter_map(|form| names::by_script(form)).collect::<Vec<_>>());
     out
 }

@@ -21,7 +21,8 @@ pub struct Analysis {
     pub opaque: Vec<String>,
     /// Of each of `commands`: the words that become known only when the line runs.
     pub open: Vec<Vec<OpenWord>>,
-    /// Of each of `commands`: the same by the names of what its program is a link to; see [`Analysis::linked`].
+    /// Of each of `commands`: the same with the words that variables of the line hold, and by the names of what its
+    /// program is a link to; see [`Analysis::linked`].
     pub linked: Vec<Vec<OtherForm>>,
     /// Whether the line may run any program at all without naming it. Words that are open are not counted.
     pub hides: bool,

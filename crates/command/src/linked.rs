@@ -5,7 +5,8 @@ use portcullis_base::{OpenWord, OtherForm};
 use crate::analyse::forms_in;
 use crate::analysis::Analysis;
 use crate::folders::Folder;
-use crate::{hidden, marks};
+use crate::unwrap::base;
+use crate::{hidden, marks, names as other_names};
 
 /// A command that a line runs, itself or in its turn, and the folder it runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,13 +24,15 @@ impl Analysis {
     #[must_use]
     pub fn linked(mut self, names: &dyn Fn(&str, &Folder) -> Option<Vec<String>>) -> Self {
         let with_names = |at: usize| {
-            let mut out = Vec::new();
+            let mut out = self.linked.get(at).cloned().unwrap_or_default();
             for (form, folder) in self.forms_at(at) {
                 let Some((program, rest)) = form.split_first().filter(|_| !marks::hides_program(&form)) else {
                     continue;
                 };
                 let others = match names(program, &folder) {
-                    Some(names) => names.into_iter().map(|name| marks::taken_off([&[name], rest].concat())).collect(),
+                    Some(names) => {
+                        names.into_iter().map(|name| marks::taken_off([&[name], rest].concat())).collect::<Vec<_>>()
+                    }
                     // Any program, with these words.
                     None => {
                         let (words, mut open) = marks::taken_off(form.clone());
@@ -37,7 +40,15 @@ impl Analysis {
                         vec![(words, open)]
                     }
                 };
-                for (words, open) in others {
+                // A script may be a link to another one.
+                let script = other_names::started(base(program), rest);
+                let scripts = script.into_iter().flat_map(|(at, file)| {
+                    let path = if file.contains('/') { file.to_owned() } else { format!("./{file}") };
+                    let with_its_words =
+                        move |name: String| marks::taken_off([&[name], rest.get(at + 1..).unwrap_or(&[])].concat());
+                    names(&path, &folder).unwrap_or_default().into_iter().map(with_its_words)
+                });
+                for (words, open) in others.into_iter().chain(scripts) {
                     let other = OtherForm { words, open };
                     if !out.contains(&other) {
                         out.push(other);

@@ -1,15 +1,11 @@
 //! Variables whose value a program runs: given before a command, exported, or as words of `make`.
 
-use portcullis_base::loads_code;
+use portcullis_base::{loads_code, make_runs, runs_by_its_ending};
 
 use super::inline::{AS_OPTION, is_harmless};
 use super::marks;
 use super::shell::is_input;
 use super::unwrap::{base, is_assignment};
-
-/// Variables of `make` that its own rules run. Others run only where a makefile says so.
-const PROGRAMS: &str = "CC CXX CPP LD AR AS FC F77 NM RM LEX YACC LINT M2C PC CO GET TANGLE WEAVE CTANGLE CWEAVE TEX \
-    TEXI2DVI MAKEINFO RANLIB STRIP OBJCOPY INSTALL LIBTOOL MAKE";
 
 /// Compilers behind another one: `ccache gcc`.
 const COMPILER_CACHES: &[&str] = &["ccache", "sccache", "distcc", "icecc"];
@@ -28,26 +24,13 @@ fn is_line(value: &str) -> bool {
 
 /// Whether a program runs a variable of this name as it is, whatever its value.
 fn is_command(name: &str) -> bool {
-    let ends = [
-        "PAGER",
-        "EDITOR",
-        "VISUAL",
-        "BROWSER",
-        "_COMMAND",
-        "ASKPASS",
-        "_RSH",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "_RUNNER",
-        "_WRAPPER",
-    ];
-    ends.iter().any(|end| name.ends_with(end))
+    runs_by_its_ending(name).is_some()
         || matches!(name, "GIT_SSH" | "GIT_EXTERNAL_DIFF" | "TAR_OPTIONS" | "MANOPT" | "RUSTC" | "RUSTDOC")
 }
 
 /// Whether some value of this variable makes a program run something.
 pub(super) fn value_is_run(name: &str) -> bool {
-    name != "IFS" && !names_a_person(name) && (is_command(name) || loads_code(name).is_some() || is_program(name))
+    name != "IFS" && !names_a_person(name) && (loads_code(name).is_some() || is_program(name))
 }
 
 /// `NAME=value` where the value is run by whatever looks at the variable.
@@ -182,7 +165,19 @@ fn is_program(name: &str) -> bool {
     let name = name.trim_end_matches([':', '+', '?', '!']);
     let rule =
         ["LINK.", "COMPILE.", "PREPROCESS.", "LEX.", "YACC.", "LINT."].iter().any(|start| name.starts_with(start));
-    rule || PROGRAMS.split_ascii_whitespace().any(|known| known == name)
+    rule || make_runs(name)
+}
+
+/// The goals that words of make set in place of its first rule: `make .DEFAULT_GOAL=deploy`.
+pub(super) fn goals_of_make(words: &[String]) -> impl Iterator<Item = String> {
+    let set = |word: &String| {
+        let (name, value) = marks::bare(word).split_once('=')?;
+        let goal = value.trim();
+        let named = name.trim_end_matches([':', '+', '?', '!']) == ".DEFAULT_GOAL";
+        // A form that names the goal already is not made again.
+        (named && !words.iter().any(|word| word == goal)).then(|| goal.to_owned())
+    };
+    words.iter().filter_map(set)
 }
 
 /// The programs that words of make set for its own rules.

@@ -247,7 +247,11 @@ fn by_verb(name: &str, words: &[String]) -> Vec<Inner> {
             let verbs = words.iter().enumerate().filter_map(given);
             verbs.map(|verb| Inner::Line(format!("cargo {verb}"))).collect()
         }
-        "make" | "gmake" | "bmake" | "pmake" => program_variables::programs_of_make(words).map(Inner::Line).collect(),
+        "make" | "gmake" | "bmake" | "pmake" => {
+            let goals = program_variables::goals_of_make(words).map(|goal| [&[name.to_owned(), goal], words].concat());
+            let goals = goals.map(Inner::Argv);
+            program_variables::programs_of_make(words).map(Inner::Line).chain(goals).collect()
+        }
         _ => Vec::new(),
     }
 }

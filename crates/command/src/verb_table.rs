@@ -9,6 +9,9 @@ const fn verbs(names: &'static str, valued: &'static str, flags: &'static str) -
         flags,
         aliases: &[],
         abbreviates: None,
+        nouns: false,
+        any_case: false,
+        task_paths: false,
         camel_case: false,
         tasks: false,
         before: &[],
@@ -89,11 +92,17 @@ const KUBECTL_VALUED: &str = "-n --namespace --context --cluster --kubeconfig -s
 const KUBECTL_FLAGS: &str = "--insecure-skip-tls-verify --match-server-version --warnings-as-errors -A -h";
 
 const fn docker(names: &'static str, valued: &'static str, flags: &'static str) -> Verbs {
-    Verbs { hyphenates: true, aliases: &["rm remove", "ls list"], ..verbs(names, valued, flags) }
+    Verbs { hyphenates: true, nouns: true, aliases: &["rm remove", "ls list"], ..verbs(names, valued, flags) }
 }
 
 const MAKE_VALUED: &str = "-C --directory -f --file --makefile -I --include-dir -o --old-file -W --what-if --new-file \
      --assume-new --assume-old";
+
+const MVN_VALUED: &str = "-f --file -pl --projects -P --activate-profiles -s --settings -gs --global-settings -T --threads \
+     -l --log-file -rf --resume-from -b --builder";
+
+const GRADLE_VALUED: &str = "-p --project-dir -b --build-file -c --settings-file -g --gradle-user-home -I --init-script -x \
+     --exclude-task";
 
 const APT_VALUED: &str = "-o --option -c --config-file -t --target-release --default-release";
 
@@ -105,9 +114,16 @@ const DNF_VALUED: &str = "-c --config -d -e --releasever --installroot --repo --
 
 const DNF_FLAGS: &str = "-y --assumeyes -q --quiet -v --verbose";
 
+const fn dnf(name: &'static str) -> Verbs {
+    Verbs {
+        aliases: &["install in", "remove erase rm", "upgrade update up", "reinstall rei", "downgrade dg"],
+        ..verbs(name, DNF_VALUED, DNF_FLAGS)
+    }
+}
+
 const fn packages(names: &'static str, valued: &'static str, flags: &'static str) -> Verbs {
     Verbs {
-        aliases: &["install i"],
+        aliases: &["install i", "update u upgrade", "require r", "remove rm uninstall"],
         abbreviates: Some("push build list exec update add show search require remove"),
         ..verbs(names, valued, flags)
     }
@@ -194,12 +210,25 @@ pub(super) static VERBS: &[Verbs] = &[
     ),
     several("pipx"),
     verbs("go", "-C", ""),
-    Verbs { hyphenates: true, ..verbs("gh", "-R --repo --hostname", "--help --version") },
-    Verbs { hyphenates: true, ..verbs("glab", "-R --repo", "--help --version") },
+    Verbs {
+        hyphenates: true,
+        nouns: true,
+        aliases: &["create new", "list ls", "delete remove", "codespace cs", "extension extensions ext"],
+        ..verbs("gh", "-R --repo --hostname", "--help --version")
+    },
+    Verbs {
+        hyphenates: true,
+        nouns: true,
+        aliases: &["create new", "list ls", "delete del remove", "merge accept", "ci pipe pipeline"],
+        ..verbs("glab", "-R --repo", "--help --version")
+    },
     Verbs { hyphenates: true, ..several("hub") },
     verbs("terraform", "", "-help -version"),
     several("tofu terragrunt"),
-    verbs("pulumi", "-C --cwd --color -s --stack", ""),
+    Verbs {
+        aliases: &["up update", "destroy down dn", "preview pre"],
+        ..verbs("pulumi", "-C --cwd --color -s --stack", "")
+    },
     verbs(
         "systemctl",
         "-t --type -s --signal -p --property -H --host -M --machine -n --lines -o --output --root --state --job-mode \
@@ -211,9 +240,21 @@ pub(super) static VERBS: &[Verbs] = &[
     verbs("apt", APT_VALUED, APT_FLAGS),
     verbs("apt-get", APT_VALUED, APT_FLAGS),
     several("aptitude apt-cache"),
-    verbs("dnf", DNF_VALUED, DNF_FLAGS),
-    verbs("yum", DNF_VALUED, DNF_FLAGS),
-    several("microdnf zypper pacman apk"),
+    dnf("dnf"),
+    dnf("yum"),
+    several("microdnf pacman apk"),
+    Verbs {
+        aliases: &[
+            "install in",
+            "remove rm",
+            "update up",
+            "dist-upgrade dup",
+            "refresh ref",
+            "addrepo ar",
+            "removerepo rr",
+        ],
+        ..several("zypper")
+    },
     Verbs { aliases: &["uninstall rm remove", "list ls"], ..several("brew port snap flatpak") },
     unknown(verbs(
         "aws",
@@ -221,15 +262,26 @@ pub(super) static VERBS: &[Verbs] = &[
          --cli-connect-timeout --cli-binary-format",
         "--debug --no-verify-ssl --no-paginate --no-sign-request --no-cli-pager --no-cli-auto-prompt",
     )),
-    unknown(verbs(
-        "gcloud",
-        "--project --account --configuration --format --verbosity --billing-project --impersonate-service-account \
-         --access-token-file --flags-file",
-        "-q --quiet --log-http --no-user-output-enabled",
-    )),
+    Verbs {
+        before: &[("beta", 0), ("alpha", 0)],
+        ..unknown(verbs(
+            "gcloud",
+            "--project --account --configuration --format --verbosity --billing-project --impersonate-service-account \
+             --access-token-file --flags-file",
+            "-q --quiet --log-http --no-user-output-enabled",
+        ))
+    },
+    Verbs {
+        any_case: true,
+        ..unknown(verbs(
+            "redis-cli",
+            "-h -p -s -t -a -u --user --pass -n -r -i -D -d",
+            "-c -e -x -2 -3 --raw --no-raw --csv --json --tls --no-auth-warning",
+        ))
+    },
     unknown(several("gsutil bq")),
     unknown(verbs("az", "--subscription -o --output --query", "--debug --verbose --only-show-errors")),
-    unknown(several("doctl flyctl fly heroku vercel netlify wrangler firebase")),
+    unknown(several("doctl fly heroku vercel netlify wrangler firebase")),
     Verbs {
         aliases: &[
             "commit ci",
@@ -291,13 +343,14 @@ pub(super) static VERBS: &[Verbs] = &[
     tasks("task", "-d --dir -t --taskfile"),
     tasks("rake", "-f --rakefile"),
     tasks("bmake pmake samu invoke inv fab nox tox doit mage gulp grunt ant bazel bazelisk pants buck2 msbuild", ""),
-    tasks(
-        "mvn",
-        "-f --file -pl --projects -P --activate-profiles -s --settings -gs --global-settings -T --threads -l --log-file \
-         -rf --resume-from -b --builder",
-    ),
-    tasks(
-        "gradle",
-        "-p --project-dir -b --build-file -c --settings-file -g --gradle-user-home -I --init-script -x --exclude-task",
-    ),
+    Verbs { task_paths: true, ..tasks("mvn", MVN_VALUED) },
+    Verbs {
+        task_paths: true,
+        // A beginning of a task stands for it.
+        abbreviates: Some(
+            "assemble build check classes clean deploy help init install jar projects properties publish run tasks test \
+             wrapper",
+        ),
+        ..tasks("gradle", GRADLE_VALUED)
+    },
 ];

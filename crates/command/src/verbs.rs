@@ -22,6 +22,12 @@ pub struct Verbs {
     pub(super) aliases: &'static [&'static str],
     /// The beginning of a verb stands for it, unless it is a verb itself: one of these, or one with other names.
     pub(super) abbreviates: Option<&'static str>,
+    /// The second word is a verb too, with the same other names: `gh pr new`.
+    pub(super) nouns: bool,
+    /// A verb may be written in capitals.
+    pub(super) any_case: bool,
+    /// A project or a plug-in may stand before a task: `gradle :app:publish`, `mvn deploy:deploy`.
+    pub(super) task_paths: bool,
     /// `runScript` is `run-script`.
     pub(super) camel_case: bool,
     /// Any operand is a task to run, and the order is the person's.
@@ -65,6 +71,12 @@ impl Verbs {
 
     /// Whether the verb `written` does what `meant` does.
     fn same(&self, meant: &str, written: &str) -> bool {
+        if self.any_case && meant.eq_ignore_ascii_case(written) {
+            return true;
+        }
+        if self.task_paths && (meant.contains(':') || written.contains(':')) {
+            return self.same_task(meant, written);
+        }
         let (meant, written) = (&*self.in_small_letters(meant), &*self.in_small_letters(written));
         let group = |word: &str| self.aliases.iter().find(|group| holds(group, word));
         if meant == written {
@@ -77,6 +89,15 @@ impl Verbs {
         let mut names = group(meant).into_iter().flat_map(|group| group.split_ascii_whitespace()).chain([meant]);
         let mut begins = || !written.is_empty() && names.any(|name| name.starts_with(written));
         self.abbreviates.is_some_and(|known| !holds(known, written) && begins())
+    }
+
+    /// Whether a task is the one that is meant, or is it in one project. A task without a project runs in all of them.
+    fn same_task(&self, meant: &str, written: &str) -> bool {
+        let plain = |task: &str| task.split('@').next().unwrap_or(task).trim_start_matches(':').to_owned();
+        let (meant, written) = (plain(meant), plain(written));
+        let name = |task: &str| task.rsplit(':').next().unwrap_or(task).to_owned();
+        let whole = meant.contains(':') && written.contains(':');
+        meant == written || (!whole && self.same(&name(&meant), &name(&written)))
     }
 
     /// A verb as it is listed.
@@ -130,6 +151,37 @@ impl VerbGap {
     pub fn same_verb(&self, meant: &str, written: &str) -> bool {
         meant == written || self.0.is_some_and(|verbs| verbs.same(meant, written))
     }
+
+    /// Whether the word of a rule at this place is a verb, which may have other names.
+    pub fn is_verb_at(&self, place: usize) -> bool {
+        place == 1 || self.0.is_some_and(|verbs| verbs.tasks || (verbs.nouns && place == 2))
+    }
+}
+
+/// Programs that do something without a verb, and their verbs where a path may stand in place of one.
+const WITHOUT_A_VERB: &[(&str, &str, &str)] = &[
+    ("yarn", "install", ""),
+    ("bundle", "install", ""),
+    (
+        "vercel",
+        "deploy",
+        "alias api bisect blob build buy cache certs crons curl deploy deployments dev dns domains edge-config env flags \
+         git help init inspect install integration link list ls log login logout logs mcp microfrontends open project \
+         projects promote pull redeploy remove rm rollback rolling-release routes sandbox secret secrets switch target \
+         targets team teams telemetry upgrade usage webhooks whoami",
+    ),
+];
+
+/// The verb that a program takes where none is written: `vercel --prod`, `yarn`.
+pub(super) fn default_verb(program: &str, words: &[String]) -> Option<&'static str> {
+    let family = family(program);
+    let (_, verb, verbs) = WITHOUT_A_VERB.iter().find(|(name, ..)| *name == family)?;
+    let known = Verbs::of(family)?;
+    let asks = |word: &String| matches!(word.as_str(), "--version" | "-v" | "--help" | "-h");
+    let is_value = |at: usize| at > 0 && known.takes(&words[at - 1]) == OptionArity::One;
+    let mut operands = words.iter().enumerate().filter(|(at, word)| !word.starts_with('-') && !is_value(*at));
+    let none = operands.next().is_none_or(|(_, first)| !verbs.is_empty() && !holds(verbs, first));
+    (none && !words.iter().any(asks)).then_some(verb)
 }
 
 pub fn is_known(family: &str) -> bool {
@@ -165,6 +217,8 @@ pub fn family(name: &str) -> &str {
         "yarn.js" | "yarn.cjs" | "yarnpkg" => "yarn",
         "pnpm.cjs" => "pnpm",
         "microk8s.kubectl" => "kubectl",
+        "flyctl" => "fly",
+        "vc" => "vercel",
         "fdfind" => "fd",
         "batcat" => "bat",
         _ => name,

@@ -3,7 +3,7 @@
 use super::folders::Folder;
 use super::made_files::{LineCommands, MadeFiles};
 use super::walk::Walk;
-use super::{program_variables, replaced};
+use super::{program_variables, replaced, spliced};
 
 impl Walk {
     /// Whether the line runs a program that it makes itself.
@@ -26,6 +26,21 @@ impl Walk {
         }
         let texts = std::mem::take(&mut self.printed);
         readers.iter().for_each(|argv| self.reads(argv, &texts));
+    }
+
+    /// Notes the commands as their programs put them together from words and variables. What is inside a wrapper is
+    /// looked at with the line's first command.
+    pub(super) fn takes_words_of_variables(&mut self) {
+        let forms = || self.forms.iter().map(|(form, _)| form);
+        let assignments = spliced::assignments(self.found.commands.iter().chain(forms()).chain(&self.assigned));
+        if assignments.is_empty() {
+            return;
+        }
+        let commands = self.found.commands.iter();
+        let mut linked: Vec<_> = commands.map(|argv| spliced::with_variables(argv, &assignments)).collect();
+        let inner: Vec<_> = forms().flat_map(|form| spliced::with_variables(form, &assignments)).collect();
+        linked.iter_mut().take(1).for_each(|first| first.extend_from_slice(&inner));
+        self.found.linked = linked;
     }
 
     /// Whether the line changes into a folder that it may replace itself.

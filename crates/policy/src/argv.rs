@@ -82,6 +82,11 @@ impl ArgvPattern {
         Self { words: [words, self.words.get(1..).unwrap_or(&[])].concat(), exact: self.exact }
     }
 
+    /// The same pattern with other words.
+    pub(crate) const fn with_words(&self, words: Vec<String>) -> Self {
+        Self { words, exact: self.exact }
+    }
+
     /// Every command meant begins with this word.
     pub(crate) fn first(&self) -> &str {
         self.words.first().map_or("", String::as_str)

@@ -5,7 +5,7 @@ use crate::ArgvPattern;
 use crate::given::Given;
 use portcullis_command::marks::{self, OpenExtent};
 use portcullis_command::verbs::{OptionArity, VerbGap, family};
-use portcullis_command::{base, hides_program};
+use portcullis_command::{base, hides_program, interpreted, path_text};
 
 /// Whether a command is one of those that a rule means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +38,7 @@ impl ArgvPattern {
         let between = VerbGap::of(program);
         let words = self.words();
         let verb = words.iter().skip(1).find(|word| !is_option(word)).map_or("", String::as_str);
+        let script = interpreted(base(program), &form[1..]).map(|(at, _)| at + 1);
         // How well the words of the pattern so far fit what stands before each place.
         let mut reached = vec![Fit::No; form.len() + 3];
         reached[1] = Fit::Yes;
@@ -65,7 +66,11 @@ impl ArgvPattern {
                     }
                     None => {}
                 }
-                if written == meant || (index == 1 && between.same_verb(meant, written)) {
+                let is_script = script == Some(at) && base(written) == base(meant);
+                if is_script
+                    || is_same_word(meant, written)
+                    || (between.is_verb_at(index) && between.same_verb(meant, written))
+                {
                     reach(at + 1, fit);
                 }
                 if is_option(meant) {
@@ -111,6 +116,16 @@ impl ArgvPattern {
         };
         reached.iter().enumerate().map(at_end).max().unwrap_or(Fit::No)
     }
+}
+
+/// Whether two words are one, or name one place: `./deploy` is `deploy`.
+fn is_same_word(meant: &str, written: &str) -> bool {
+    let is_path = |word: &str| word.contains('/') && !is_option(word) && !word.contains("://");
+    let absolute = meant.starts_with('/') == written.starts_with('/');
+    meant == written
+        || ((is_path(meant) || is_path(written))
+            && absolute
+            && path_text::join("", meant) == path_text::join("", written))
 }
 
 fn is_option(word: &str) -> bool {

@@ -50,8 +50,14 @@ const LONG_NAMES: &[LongNames] = &[
     of("git", "tag", &[('d', "--delete"), ('f', "--force")]),
     of("docker", "rm", &[('f', "--force")]),
     of("docker", "rmi", &[('f', "--force")]),
+    of("docker", "container", &[('f', "--force")]),
+    of("docker", "image", &[('f', "--force")]),
     of("npm", "", &[('g', "--global"), ('f', "--force")]),
 ];
+
+/// Letters that another one stands for, too: `git branch -D` is `-d -f`.
+const STRONGER: &[(&str, &str, char, char)] =
+    &[("git", "branch", 'd', 'D'), ("git", "branch", 'm', 'M'), ("git", "branch", 'c', 'C')];
 
 /// The words of a command that may be options of what a rule names.
 pub(crate) struct Given<'a> {
@@ -128,6 +134,9 @@ impl Given<'_> {
 
     fn in_bundle(&self, letter: char) -> Fit {
         let mut bundles = self.own().filter_map(|word| word.strip_prefix('-')).filter(|rest| !rest.starts_with('-'));
-        if bundles.any(|rest| rest.contains(letter)) { Fit::Yes } else { Fit::No }
+        let stronger = STRONGER.iter().filter(|(program, verb, ..)| *program == self.program && *verb == self.verb);
+        let stronger: Vec<char> =
+            stronger.filter(|(.., weak, _)| *weak == letter).map(|(.., strong)| *strong).collect();
+        if bundles.any(|rest| rest.contains(letter) || rest.contains(stronger.as_slice())) { Fit::Yes } else { Fit::No }
     }
 }

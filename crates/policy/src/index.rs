@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use crate::fit::{Fit, program_key};
 use crate::subject::Subject;
 use crate::{ArgvPattern, HostPattern, PathPattern, ResourcePattern, Rule, RuleEffect, Specificity, WordPattern};
-use portcullis_command::base;
 use portcullis_command::verbs::hyphenated;
+use portcullis_command::{base, rule_by_script, same_commands};
 
 /// A pattern of the rule with this number, and how closely it fits where it matches.
 #[derive(Debug, Clone)]
@@ -97,7 +97,8 @@ impl Index {
         }
     }
 
-    /// A pattern over commands; `docker-compose` is also the verb `compose` of `docker`.
+    /// A pattern over commands; `docker-compose` is also the verb `compose` of `docker`, `docker run` also
+    /// `docker container run`, and `python3 manage.py` the script alone.
     fn insert_restricting(&mut self, rule: usize, pattern: &ArgvPattern) {
         let fit = pattern.specificity();
         let mut insert = |pattern: ArgvPattern| {
@@ -107,6 +108,8 @@ impl Index {
         if let Some((program, verb)) = hyphenated(pattern.first()) {
             insert(pattern.beginning_with(&[program.to_owned(), verb.to_owned()]));
         }
+        let same = same_commands(pattern.words()).into_iter().chain(rule_by_script(pattern.words()));
+        same.for_each(|words| insert(pattern.with_words(words)));
         insert(pattern.clone());
     }
 

@@ -69,20 +69,16 @@ pub const PLACES: &[LaterPlace] = &[
     place(Tool, ".githooks/", "repositories name it as the folder of their git hooks"),
     place(Tool, ".husky/", "husky makes git run what is in it at commits and pushes"),
     place(Tool, ".lefthook/", "lefthook makes git run what is in it"),
-    place(Tool, "lefthook.yml", "lefthook makes git run the commands in it"),
-    place(Tool, "lefthook.yaml", "lefthook makes git run the commands in it"),
-    place(Tool, "lefthook.toml", "lefthook makes git run the commands in it"),
-    place(Tool, "lefthook.json", "lefthook makes git run the commands in it"),
-    place(Tool, "lefthook-local.yml", "lefthook makes git run the commands in it"),
-    place(Tool, "lefthook-local.yaml", "lefthook makes git run the commands in it"),
-    place(Tool, ".lefthook-local.yml", "lefthook makes git run the commands in it"),
-    place(Tool, ".lefthook.yml", "lefthook makes git run the commands in it"),
-    place(Tool, ".lefthook.yaml", "lefthook makes git run the commands in it"),
+    place(Tool, "lefthook.*", "lefthook makes git run the commands in it"),
+    place(Tool, "lefthook-local.*", "lefthook makes git run the commands in it"),
+    place(Tool, ".lefthook.*", "lefthook makes git run the commands in it"),
+    place(Tool, ".lefthook-local.*", "lefthook makes git run the commands in it"),
     place(Tool, ".git-hooks/", "repositories name it as the folder of their git hooks"),
-    place(Tool, ".simple-git-hooks.json", "simple-git-hooks makes git run the commands in it"),
-    place(Tool, ".simple-git-hooks.js", "simple-git-hooks makes git run the commands in it"),
-    place(Tool, ".simple-git-hooks.cjs", "simple-git-hooks makes git run the commands in it"),
+    place(Tool, ".simple-git-hooks.*", "simple-git-hooks makes git run the commands in it"),
+    place(Tool, "simple-git-hooks.*", "simple-git-hooks makes git run the commands in it"),
     place(Tool, ".hg/hgrc", "Mercurial runs the hooks and programs that it names"),
+    place(Tool, ".hg/hgrc-not-shared", "Mercurial runs the hooks and programs that it names"),
+    place(Tool, ".sl/config", "Sapling runs the hooks and programs that it names"),
     place(Tool, ".jj/repo/config.toml", "jj runs the programs that it names"),
     place(Tool, ".jj/workspace-config.toml", "jj runs the programs that it names"),
     place(Tool, ".pre-commit-config.yaml", "pre-commit runs the hooks that it names at every commit"),
@@ -93,12 +89,15 @@ pub const PLACES: &[LaterPlace] = &[
     place(Home, ".bash_login", "every login shell runs it"),
     place(Home, ".bash_logout", "bash runs it when a login shell ends"),
     place(Home, ".bash_aliases", "many .bashrc files run it"),
+    place(Home, ".bashrc.d/", "many .bashrc files run what is in it"),
     place(Home, ".profile", "every login runs it"),
     place(Home, ".zshrc", "every interactive zsh runs it"),
     place(Home, ".zshenv", "every zsh runs it"),
     place(Home, ".zprofile", "every zsh login runs it"),
     place(Home, ".zlogin", "every zsh login runs it"),
     place(Home, ".zlogout", "zsh runs it when a login shell ends"),
+    place(Home, "*.zwc", "zsh runs it in place of the file that it was compiled from"),
+    place(Home, ".zcompdump*", "every interactive zsh with completions runs it"),
     place(Home, ".kshrc", "every interactive ksh runs it"),
     place(Home, ".cshrc", "every csh runs it"),
     place(Home, ".tcshrc", "every tcsh runs it"),
@@ -112,6 +111,8 @@ pub const PLACES: &[LaterPlace] = &[
     place(Home, ".tmux.conf", "tmux runs the commands in it"),
     place(Home, ".screenrc", "screen runs the commands in it"),
     place(Home, ".bash_completion", "interactive shells run it with their completions"),
+    place(Home, ".local/share/bash-completion/", "interactive shells run what is in it with their completions"),
+    place(Home, ".cargo/env", "start-up files of shells run it where rustup is installed"),
     place(Home, ".xonshrc", "every xonsh runs it"),
     place(Home, ".direnvrc", "direnv runs it when a shell enters a folder"),
     place(Home, ".hgrc", "Mercurial runs the hooks and programs that it names"),
@@ -147,10 +148,15 @@ pub const PLACES: &[LaterPlace] = &[
     place(Home, ".vimrc", "vim runs the commands in it"),
     place(Home, ".gvimrc", "gvim runs the commands in it"),
     place(Home, ".vim/", "vim runs the scripts in it"),
+    place(Home, ".config/vim/", "vim runs the scripts in it"),
     place(Home, ".emacs", "emacs runs the code in it"),
+    place(Home, ".emacs.el*", "emacs runs the code in it"),
     place(Home, ".emacs.d/", "emacs runs the code in it"),
     place(Home, ".gnupg/", "gpg starts the programs that its configuration names"),
     place(Home, ".ssh/", "ssh runs the commands that its configuration names, and lets in the keys it lists"),
+    place(Home, ".docker/cli-plugins/", "docker runs the programs in it"),
+    place(Home, ".kube/config", "kubectl runs the programs that it names to log in"),
+    place(Home, ".aws/config", "aws runs the programs that it names to log in"),
     place(Tool, ".envrc", "direnv runs it when a shell enters the folder"),
     place(Tool, ".direnv/", "direnv runs what is in it when a shell enters the folder"),
     place(Tool, ".autoenv", "autoenv runs it when a shell enters the folder"),
@@ -174,7 +180,8 @@ pub const PLACES: &[LaterPlace] = &[
     place(Tool, ".exrc", "vi runs the commands in it where `exrc` is set"),
     place(Tool, ".nvimrc", "nvim runs the commands in it where `exrc` is set"),
     place(Tool, ".nvim.lua", "nvim runs it where `exrc` is set"),
-    place(Tool, ".dir-locals.el", "emacs evaluates it for the files of the folder"),
+    place(Tool, ".lazy.lua", "lazy.nvim runs it in the folder"),
+    place(Tool, ".dir-locals*", "emacs evaluates it for the files of the folder"),
     place(Tool, ".gdbinit", "gdb runs the commands in it"),
     place(Tool, ".lldbinit", "lldb runs the commands in it"),
     place(Tool, ".pdbrc", "the Python debugger runs the commands in it"),
@@ -190,7 +197,7 @@ pub const PLACES: &[LaterPlace] = &[
     place(Tool, ".yarnrc.yml", "yarn runs the program that it names"),
     place(Tool, ".yarn/releases/", "yarn runs the release in it"),
     place(Tool, ".yarn/plugins/", "yarn loads the plugins in it"),
-    place(Tool, ".pnpmfile.cjs", "pnpm runs it at every install"),
+    place(Tool, ".pnpmfile.*", "pnpm runs it at every install"),
     place(Tool, "bunfig.toml", "bun loads the code that it names before every script"),
     place(Tool, ".bundle/config", "bundler takes sources and paths of programs from it"),
     place(Tool, ".mvn/extensions.xml", "maven loads the code that it names at every build"),
@@ -223,6 +230,15 @@ pub const PLACES: &[LaterPlace] = &[
     place(Tool, "opencode.json", "opencode starts the servers that it names"),
     place(Tool, "opencode.jsonc", "opencode starts the servers that it names"),
     place(Tool, ".kiro/", "Kiro runs the hooks and servers in it"),
+    place(Tool, ".roo/", "Roo Code starts the servers that it names"),
+    place(Tool, ".continue/", "Continue starts the servers that it names"),
+    place(Tool, ".qwen/", "Qwen Code starts the servers that its settings name"),
+    place(Tool, ".amazonq/", "Amazon Q starts the servers that it names"),
+    place(Tool, ".junie/", "Junie starts the servers that it names"),
+    place(Tool, ".trae/", "Trae starts the servers that it names"),
+    place(Tool, "crush.json", "Crush starts the servers that it names"),
+    place(Tool, ".crush.json", "Crush starts the servers that it names"),
+    place(Tool, ".aider.conf.yml", "aider runs the test and lint commands that it names"),
     place(Ci, ".github/workflows/", "GitHub runs what is in it after a push"),
     place(Ci, ".github/actions/", "GitHub runs what is in it after a push"),
     place(Ci, ".gitlab-ci.yml", "GitLab runs it after a push"),
@@ -254,6 +270,10 @@ pub const PLACES: &[LaterPlace] = &[
     place(Ci, ".build.yml", "SourceHut runs it after a push"),
     place(Ci, "buildspec.yml", "AWS CodeBuild runs it after a push"),
     place(Ci, "cloudbuild.yaml", "Google Cloud Build runs it after a push"),
+    place(Ci, ".gitpod.yml", "Gitpod runs it when a person opens the repository"),
+    place(Ci, ".readthedocs.yaml", "Read the Docs runs the jobs in it after a push"),
+    place(Ci, ".readthedocs.yml", "Read the Docs runs the jobs in it after a push"),
+    place(Ci, "netlify.toml", "Netlify runs the build that it names after a push"),
 ];
 
 impl LaterPlace {
@@ -395,6 +415,22 @@ mod tests {
     }
 
     #[test]
+    fn every_file_of_a_family_is_a_place() {
+        for (names, endings) in [
+            ("lefthook .lefthook lefthook-local .lefthook-local", "yml yaml toml json jsonc"),
+            (".simple-git-hooks simple-git-hooks", "json js cjs mjs"),
+            (".pnpmfile", "cjs mjs"),
+            (".dir-locals .dir-locals-2 .emacs", "el"),
+            (".zshrc .zshenv .zprofile .zlogin .bash_completion.d/x", "zwc"),
+        ] {
+            for (name, ending) in names.split(' ').flat_map(|name| endings.split(' ').map(move |end| (name, end))) {
+                let path = format!("/workspace/a/{name}.{ending}");
+                assert!(runs_later(&path).is_some(), "{path}");
+            }
+        }
+    }
+
+    #[test]
     fn ordinary_files_are_no_places() {
         for path in [
             "/workspace/src/main.rs",
@@ -416,6 +452,10 @@ mod tests {
             "/workspace/.jj/working_copy/tree_state",
             "/workspace/.ipython/profile_default/history.sqlite",
             "/workspace/tools/build.sh",
+            "/workspace/src/lefthook/mod.rs",
+            "/workspace/.cargo/bin/tool",
+            "/workspace/crush.jsonl",
+            "/workspace/docs/continue/a.md",
         ] {
             assert_eq!(runs_later(path), None, "{path}");
         }

@@ -622,3 +622,39 @@ fn a_deny_that_matches_thousands_of_files_keeps_commands_running() {
     let ran = run(&arena, line);
     assert!(ran.out.contains("readable") && !ran.out.contains("hidden"), "{}{}", ran.out, ran.err);
 }
+
+/// A script of the project is the same program however it is started, through a link and below `cd` as well.
+#[test]
+fn l32_a_denied_script_does_not_run_under_another_starter() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        arena.write("work/scripts/deploy.sh", "#!/bin/sh\ntouch /workspace/deployed\n");
+        std::os::unix::fs::symlink("scripts/deploy.sh", arena.path("work/harmless")).expect("linked");
+        let lines = [
+            "bash scripts/deploy.sh",
+            "sh ./scripts/deploy.sh prod",
+            "cd scripts && bash deploy.sh",
+            "dash -e scripts/deploy.sh",
+            "env sh scripts/deploy.sh",
+            ". ./scripts/deploy.sh",
+            "bash harmless",
+        ];
+        let run = |line: &str| {
+            arena.run(&["--approvals", "allow", "call", "shell_run", &json!({ "command": line }).to_string()])
+        };
+        for rule in [r#"["./scripts/deploy.sh"]"#, r#"["deploy.sh"]"#, r#"["bash", "scripts/deploy.sh"]"#] {
+            let rule = format!("[[rules]]\nid = \"no\"\naction = \"*\"\nargv = {rule}\neffect = \"deny\"\n");
+            arena.configure(&rule);
+            for line in lines {
+                run(line).ends(4);
+                assert!(!arena.exists("work/deployed"), "{rule}: {line}");
+            }
+        }
+        // The control: without the rule each of them acts.
+        arena.configure("");
+        for line in lines {
+            run(line).ends(0);
+            std::fs::remove_file(arena.path("work/deployed")).expect(line);
+        }
+    }
+}

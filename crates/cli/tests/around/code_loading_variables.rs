@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::arena::{Arena, EVERYBODY};
 use crate::common::Ran;
 
-const NAMES: [&str; 54] = [
+const NAMES: [&str; 64] = [
     "BASH_ENV",
     "ENV",
     "LD_PRELOAD",
@@ -61,6 +61,16 @@ const NAMES: [&str; 54] = [
     "MAILCHECK",
     "TEXTDOMAINDIR",
     "histchars",
+    "RM",
+    "INSTALL",
+    "TANGLE",
+    "SOPS_EDITOR",
+    "ACK_PAGER",
+    "CPIO_RSH",
+    "INFO_PRINT_COMMAND",
+    "ZIPOPT",
+    "GROFF_BIN_PATH",
+    "LDLIBS",
 ];
 const HARMLESS: [&str; 6] = ["FOO", "DEBUG", "CI", "PORT", "RUST_LOG", "NODE_ENV"];
 
@@ -140,6 +150,31 @@ fn an_approval_is_bound_to_the_variable_that_was_shown() {
         assert!(!arena.exists("work/other"));
         // The control: the variable does what the table says.
         arena.run(&["--approvals", "allow", "call", "shell_run", r#"{"command":"bash -c true"}"#]).ends(0);
+        assert!(arena.exists("work/other"));
+    }
+}
+
+/// No table knows every name. A makefile of the project runs the variable, which nobody lists.
+#[test]
+fn a_variable_that_nobody_knows_is_named_in_every_ask_that_would_see_it() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        arena.write("work/Makefile", "clean:\n\t$(UNHEARD_OF) *.o\n");
+        set(&arena, &[], "UNHEARD_OF", "touch owned;").ends(0);
+        set(&arena, &[], "PLAIN", "hunter2").ends(0);
+        set(&arena, &[], "MY_API_KEY", "a b").ends(0);
+        let said = "session variables: MY_API_KEY, PLAIN, UNHEARD_OF=`touch owned;`";
+        let called = arena.run(&["call", "shell_run", r#"{"command":"make clean"}"#]).ends(3).says(said);
+        let ask = called.id("ask_");
+        let shown = arena.run(&["approvals", "show", &ask]).ends(0).says(said);
+        assert!(!shown.out.contains("hunter2"), "a plain word may be a password");
+        // It is bound as well.
+        set(&arena, &[], "UNHEARD_OF", "touch other;").ends(0);
+        let ran = arena.run(&["approvals", "allow", &ask]).ends(1);
+        assert!(format!("{}{}", ran.out, ran.err).contains("the variable UNHEARD_OF is another one"), "{}", ran.err);
+        assert!(!arena.exists("work/other") && !arena.exists("work/owned"));
+        // The control: the variable is run.
+        arena.run(&["--approvals", "allow", "call", "shell_run", r#"{"command":"make clean"}"#]);
         assert!(arena.exists("work/other"));
     }
 }

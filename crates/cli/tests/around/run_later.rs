@@ -355,3 +355,15 @@ fn l31_an_allow_of_everything_does_not_let_a_place_be_written_and_a_rule_that_na
         arena.run(&["--profile", "code", "call", "bash", &line]).ends(0);
     }
 }
+
+/// Many places of one kind leave room for another.
+#[test]
+fn many_places_of_one_kind_do_not_hide_another() {
+    let arena = Arena::of(Who::Root);
+    let line = "for i in $(seq 90); do mkdir -p a/$i; echo x > a/$i/.envrc; done; echo '{}' > zz.code-workspace";
+    let input = serde_json::json!({ "command": line }).to_string();
+    let ran = arena.run(&["--approvals", "allow", "call", "shell_run", &input]).ends(0);
+    let said = format!("{}{}", ran.out, ran.err);
+    assert!(said.contains("and 86 more were not there") && said.contains("zz.code-workspace was not there"), "{said}");
+    assert!(!said.contains("more warnings"), "{said}");
+}

@@ -14,5 +14,6 @@ mod laws;
 mod looking;
 mod neighbours;
 mod oracle;
+mod same_program;
 mod spellings;
 mod worlds;

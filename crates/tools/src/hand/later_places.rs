@@ -321,16 +321,43 @@ pub(super) fn at(spot: &MountSpot<'_>) -> MountedPath {
 
 /// Places that a command made, with what runs them.
 pub(crate) fn tell_appeared(context: &ToolContext, appeared: &[PathBuf]) {
-    appeared.iter().for_each(|place| context.warn(appeared_words(place)));
+    appeared_words(appeared).into_iter().for_each(|words| context.warn(words));
 }
 
-/// The same as a sentence.
-pub(crate) fn appeared_words(place: &Path) -> String {
-    let why = places::runs_later(&place.to_string_lossy()).map(|place| format!(" ({})", place.why));
-    format!(
-        "{RUNS_LATER}{} was not there before this command, or was another file or link{}; look at it before anything outside of the \
-         sandbox uses it",
-        place.display(),
-        why.unwrap_or_default()
-    )
+/// Places of one kind that are told each in a sentence of its own. More of them share one, so that many of one kind leave
+/// room for another.
+const OF_ONE_KIND: usize = 4;
+
+/// The same as sentences.
+pub(crate) fn appeared_words(appeared: &[PathBuf]) -> Vec<String> {
+    let mut kinds: Vec<(Option<&LaterPlace>, Vec<&PathBuf>)> = Vec::new();
+    for place in appeared {
+        let kind = places::runs_later(&place.to_string_lossy());
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, all)) => all.push(place),
+            None => kinds.push((kind, vec![place])),
+        }
+    }
+    let sentence = |(kind, all): (Option<&LaterPlace>, &[&PathBuf])| {
+        let why = kind.map(|place| format!(" ({})", place.why)).unwrap_or_default();
+        let named: Vec<String> = all.iter().take(OF_ONE_KIND).map(|place| place.display().to_string()).collect();
+        let (more, were) = match all.len() - named.len() {
+            0 if named.len() == 1 => (String::new(), "was not there before this command, or was another file or link"),
+            0 => (String::new(), "were not there before this command, or were other files or links"),
+            more => (format!(" and {more} more"), "were not there before this command, or were other files or links"),
+        };
+        let (names, it) = (named.join(", "), if all.len() == 1 { ("it", "uses it") } else { ("them", "uses them") });
+        format!(
+            "{RUNS_LATER}{names}{more} {were}{why}; look at {} before anything outside of the sandbox {}",
+            it.0, it.1
+        )
+    };
+    let each = |(kind, all): (Option<&'static LaterPlace>, Vec<&PathBuf>)| -> Vec<String> {
+        if all.len() > OF_ONE_KIND {
+            vec![sentence((kind, &all))]
+        } else {
+            all.iter().map(|place| sentence((kind, std::slice::from_ref(place)))).collect()
+        }
+    };
+    kinds.into_iter().flat_map(each).collect()
 }

@@ -147,7 +147,8 @@ impl ShellTools {
         env
     }
 
-    /// Every variable is bound; one that loads code is shown.
+    /// Every variable is bound. One that loads code is shown with its value, any other that was set at least by its name: no
+    /// table knows every name that some program acts on.
     fn variables(&self, would: &PlannedLine, env: &BTreeMap<String, SecretText>, around: &mut SurroundingFacts) {
         let bound = |name: &str, value: &SecretText| Bound {
             name: format!("the variable {name}"),
@@ -162,17 +163,28 @@ impl ShellTools {
                 around.bound.push(bound(&name, value));
             }
         }
+        let others = self.set_names(&would.caller, would.in_live_shell, &would.brings).into_iter();
+        let others = others.filter(|name| loads_code(name).is_none() && !VOLATILE.contains(&name.as_str()));
+        let named: Vec<String> = others.map(|name| named(&name, env.get(&name))).collect();
+        if !named.is_empty() {
+            around.facts.push(("session variables".to_owned(), named.join(", ")));
+        }
         around.bound.extend(env.iter().map(|(name, value)| bound(name, value)));
     }
 
-    /// Variables that were set and that load code, with the reason: of the session, of its live shell, and of the
-    /// call itself.
+    /// Variables that were set and that load code, with the reason.
     pub(super) fn code_loading(
         &self,
         caller: &Caller,
         in_live_shell: bool,
         brings: &BTreeMap<EnvKey, SecretText>,
     ) -> Vec<(String, &'static str)> {
+        let names = self.set_names(caller, in_live_shell, brings).into_iter();
+        names.filter_map(|name| loads_code(&name).map(|reason| (name, reason))).collect()
+    }
+
+    /// Variables that were set: of the session, of its live shell, and of the call itself.
+    fn set_names(&self, caller: &Caller, in_live_shell: bool, brings: &BTreeMap<EnvKey, SecretText>) -> Vec<String> {
         let mut names: Vec<String> = self.book.env_names(caller);
         if let Some(live) = in_live_shell.then(|| self.live.look(caller.session_id)).flatten() {
             names.extend(live.changed);
@@ -180,7 +192,7 @@ impl ShellTools {
         names.extend(brings.keys().map(ToString::to_string));
         names.sort();
         names.dedup();
-        names.into_iter().filter_map(|name| loads_code(&name).map(|reason| (name, reason))).collect()
+        names
     }
 
     /// A file of the project that rules let be read.
@@ -213,4 +225,17 @@ pub(super) fn shown(name: &str, value: &SecretText) -> String {
         return format!("not shown, because its name says that it is a secret: {characters} characters");
     }
     format!("`{}`", value.expose())
+}
+
+/// A variable of which nothing is known. Its value is shown where it may be a line, options or a path. A plain word runs
+/// nothing by itself, and may be a password.
+fn named(name: &str, value: Option<&SecretText>) -> String {
+    let value = value.map_or("", |value| value.expose());
+    let upper = name.to_ascii_uppercase();
+    let mut parts = SECRET_NAMES.iter().chain(&["KEY", "PASS", "PRIVATE", "COOKIE", "DSN"]);
+    let secret = parts.any(|part| upper.contains(part)) || value.contains("-----BEGIN");
+    // An address may hold a password, and `&`.
+    let telling = value.starts_with(['/', '.', '~', '-'])
+        || value.contains(|c: char| c.is_whitespace() || matches!(c, ';' | '|' | '$' | '`' | '<' | '>'));
+    if telling && !secret { format!("{name}=`{value}`") } else { name.to_owned() }
 }

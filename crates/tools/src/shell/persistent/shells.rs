@@ -182,7 +182,7 @@ impl Shells {
         for (session, shell, place) in left {
             by_shell.entry((session, shell)).or_default().push(place);
         }
-        let words = |places: Vec<PathBuf>| places.iter().map(|place| appeared_words(place)).collect();
+        let words = |places: Vec<PathBuf>| appeared_words(&places);
         let all = by_shell.into_iter();
         all.map(|((session, shell), places)| LeftBehind { session, shell, warnings: words(places) }).collect()
     }
