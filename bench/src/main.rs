@@ -8,6 +8,7 @@ mod fold;
 mod gate;
 mod grep;
 mod hand;
+mod held;
 mod lists;
 mod loopback;
 mod memory;
@@ -58,6 +59,7 @@ fn main() -> Result<()> {
     run("search", &|| task(Box::pin(search::run())))?;
     run("lists", &|| task(Box::pin(lists::run())))?;
     run("readers", &|| task(Box::pin(readers::run())))?;
+    run("held", &|| task(Box::pin(held::run())))?;
     run("hand", &|| task(Box::pin(hand::run())))?;
     run("shell", &|| task(Box::pin(shell::run())))?;
     run("waiting", &|| task(Box::pin(waiting::run())))?;
@@ -68,7 +70,7 @@ fn main() -> Result<()> {
     table::print(&rows);
     anyhow::ensure!(
         !rows.is_empty(),
-        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search lists readers hand shell waiting \
+        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search lists readers held hand shell waiting \
          turns run startup simulation"
     );
     // Printed, not judged: a busy machine must not fail a change.

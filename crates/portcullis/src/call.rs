@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
-use portcullis_base::{AskId, EventId, MessageId, SessionId, limits};
+use portcullis_base::{Actor, AskId, EventId, MessageId, SessionId, limits};
 use portcullis_event::facts::Reply;
 use portcullis_pipeline::{Append, Disposition, GrantError, Observation, Proposal, Session};
 use portcullis_store::{StoreError, Topic};
@@ -36,6 +36,15 @@ pub struct RunningCall {
 }
 
 impl RunningCall {
+    /// Moves a call in a task of its own, which it can be stopped in.
+    pub(crate) fn spawn<F>(call: impl FnOnce(CancellationToken) -> F) -> Self
+    where
+        F: Future<Output = Result<CallOutcome, RuntimeError>> + Send + 'static,
+    {
+        let cancel = CancellationToken::new();
+        Self { task: tokio::spawn(call(cancel.clone())), cancel }
+    }
+
     /// Interrupts it, as its tool's semantics allow. A background task that it became ends. One that waits for an answer is withdrawn.
     pub fn cancel(&self) {
         self.cancel.cancel();
@@ -73,11 +82,9 @@ impl Runtime {
     /// One intent through the whole gate, to be awaited or cancelled.
     #[must_use]
     pub fn begin(&self, session: SessionId, tool: &str, input: &str) -> RunningCall {
-        let cancel = CancellationToken::new();
         let runtime = self.clone();
-        let (tool, input, token) = (tool.to_owned(), input.to_owned(), cancel.clone());
-        let task = tokio::spawn(async move { runtime.run_call(session, tool, input, token).await });
-        RunningCall { task, cancel }
+        let (tool, input) = (tool.to_owned(), input.to_owned());
+        RunningCall::spawn(move |cancel| async move { runtime.run_call(session, tool, input, cancel).await })
     }
 
     async fn run_call(
@@ -120,10 +127,20 @@ impl Runtime {
         cancel: &CancellationToken,
     ) -> Result<CallOutcome, RuntimeError> {
         session.attend_until(cancel).await?;
+        self.admit_one(session, self.gate.actor().clone(), (tool, input), cancel).await
+    }
+
+    /// One call in a session that is held, as a turn of its own.
+    pub(crate) async fn admit_one(
+        &self,
+        session: &Session,
+        actor: Actor,
+        (tool, input): (String, String),
+        cancel: &CancellationToken,
+    ) -> Result<CallOutcome, RuntimeError> {
         let mut facts = Append::new();
         let turn = session.begin_turn(&mut facts);
         let message_id = MessageId::make(&*self.process.ids, self.process.clock.now());
-        let actor = self.gate.actor().clone();
         let proposal = Proposal { actor, message_id, call_id: "call".to_owned(), tool, input, stated_reason: None };
         let admission = session.admit(facts, &turn, proposal);
         let settled = |stop: CancellationToken| async move { admission.settled_until(&stop).await };
@@ -163,7 +180,7 @@ impl Runtime {
         Ok(CallOutcome::Observed(observation))
     }
 
-    async fn approver_said(&self, ask: AskId, reply: Reply) -> Result<(), RuntimeError> {
+    pub(crate) async fn approver_said(&self, ask: AskId, reply: Reply) -> Result<(), RuntimeError> {
         let mut said = self.reply(ask, AskAnswer::by("approver", reply)).await;
         if let Err(RuntimeError::Grant(error @ GrantError::NotRemembered { .. })) = said {
             // The yes stands, for this once.

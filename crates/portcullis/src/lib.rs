@@ -29,6 +29,7 @@ mod builder;
 mod call;
 mod error;
 mod guidance;
+mod held;
 mod ingress;
 #[cfg(feature = "local")]
 pub mod local;
@@ -51,6 +52,7 @@ pub use builder::RuntimeBuilder;
 pub use call::{CallOutcome, RunningCall};
 pub use error::RuntimeError;
 pub use guidance::{GUIDANCE_BYTES, ProjectGuidance};
+pub use held::HeldSession;
 pub use ingress::Refused;
 pub use plugin::{LocationServices, Plugin, PluginScope};
 pub use reaches::REACHES;

@@ -1,9 +1,10 @@
 //! A session held for as long as its owner likes: what others queue or answer runs as it comes.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_base::{SessionId, limits};
+use portcullis_pipeline::{Halt, Session};
 use portcullis_store::Topic;
 use tokio_util::sync::CancellationToken;
 
@@ -19,11 +20,18 @@ fn lock(serving: &Sessions) -> MutexGuard<'_, BTreeSet<SessionId>> {
 }
 
 /// Takes the session out of the set again, however serving ends.
-struct Serving<'a>(&'a Sessions, SessionId);
+pub(crate) struct Serving(Arc<Sessions>, SessionId);
 
-impl Drop for Serving<'_> {
+impl Serving {
+    pub(crate) fn begin(serving: &Arc<Sessions>, session: SessionId) -> Self {
+        lock(serving).insert(session);
+        Self(Arc::clone(serving), session)
+    }
+}
+
+impl Drop for Serving {
     fn drop(&mut self) {
-        lock(self.0).remove(&self.1);
+        lock(&self.0).remove(&self.1);
     }
 }
 
@@ -38,24 +46,29 @@ impl Runtime {
     /// If another live process holds it, or the store fails.
     pub async fn serve(&self, session: SessionId, stop: &CancellationToken) -> Result<(), RuntimeError> {
         let held = self.claim(session, limits::CALL_LEASE_WAIT).await?;
-        lock(&self.process.serving).insert(session);
-        let _serving = Serving(&self.process.serving, session);
-        let mut changes = self.gate.store().changes_of(Topic::Session(self.key(session)));
-        let served = loop {
-            // Before it looks: what is committed meanwhile wakes the next wait.
-            changes.mark_unchanged();
-            if let Err(halt) = held.attend_until(stop).await {
-                break Err(halt.into());
-            }
-            if stop.is_cancelled() {
-                break Ok(());
-            }
-            news(&mut changes, stop).await;
-        };
+        let _serving = Serving::begin(&self.process.serving, session);
+        let served = self.attend_to(&held, stop).await.map_err(RuntimeError::from);
         // Nobody is left to attend to what runs on.
         held.cancel_tasks().await;
         give_back(held).await;
         served
+    }
+
+    /// Runs what others queue for a held session and what they answer in it, until `stop`.
+    pub(crate) async fn attend_to(&self, held: &Session, stop: &CancellationToken) -> Result<(), Halt> {
+        let mut changes = self.gate.store().changes_of(Topic::Session(held.key()));
+        let attending = async {
+            loop {
+                // Before it looks: what is committed meanwhile wakes the next wait.
+                changes.mark_unchanged();
+                held.attend_until(stop).await?;
+                if stop.is_cancelled() {
+                    return Ok(());
+                }
+                news(&mut changes, stop).await;
+            }
+        };
+        self.with_approver(held, attending).await
     }
 
     /// Whether this runtime serves the session now. A call that is made before it does is a call like any other, and

@@ -6,6 +6,7 @@ mod calls;
 mod custom;
 mod facade;
 mod grants;
+mod held;
 mod secrets;
 mod setups;
 mod spans;
