@@ -372,7 +372,7 @@ fn the_example_configuration_is_taken_as_it_stands_and_with_every_key_set() {
     world.configure(example);
     world.run(&["tools"]).ends(0);
     world.configure(&example.replace("#: ", ""));
-    world.run(&["tools"]).ends(0).warns("4 rules in force");
+    world.run(&["tools"]).ends(0).warns("5 rules in force");
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn an_ask_names_the_folder_and_the_session_it_belongs_to_wherever_it_is_shown() 
     let (ask, session) = (asked.id("ask_"), asked.id("sesn_"));
     asked.says(&format!("  in: {folder} (session {session})"));
     world.run(&["approvals", "list"]).ends(0).says("WORKSPACE").says(&folder).says(&session);
-    world.run(&["approvals", "show", &ask]).ends(0).says(&format!("workspace       {folder}")).says(&session);
+    world.run(&["approvals", "show", &ask]).ends(0).says(&format!("  in              {folder}")).says(&session);
     let listed = world.run(&["approvals", "list", "--json"]).ends(0).json();
     let shown = world.run(&["approvals", "show", &ask, "--json"]).ends(0).json();
     for ask in [&listed["asks"][0], &shown] {

@@ -324,9 +324,13 @@ pub(crate) fn tell_appeared(context: &ToolContext, appeared: &[PathBuf]) {
     appeared_words(appeared).into_iter().for_each(|words| context.warn(words));
 }
 
-/// Places of one kind that are told each in a sentence of its own. More of them share one, so that many of one kind leave
-/// room for another.
+/// So many places are told each in a sentence of its own. Of more, those of one kind share a sentence, so that many of one
+/// kind leave room for another.
+const EACH: usize = 12;
+/// A kind with no more than this shares none even then.
 const OF_ONE_KIND: usize = 4;
+/// Places that a shared sentence names; the others are counted.
+const NAMED: usize = 16;
 
 /// The same as sentences.
 pub(crate) fn appeared_words(appeared: &[PathBuf]) -> Vec<String> {
@@ -340,7 +344,7 @@ pub(crate) fn appeared_words(appeared: &[PathBuf]) -> Vec<String> {
     }
     let sentence = |(kind, all): (Option<&LaterPlace>, &[&PathBuf])| {
         let why = kind.map(|place| format!(" ({})", place.why)).unwrap_or_default();
-        let named: Vec<String> = all.iter().take(OF_ONE_KIND).map(|place| place.display().to_string()).collect();
+        let named: Vec<String> = all.iter().take(NAMED).map(|place| place.display().to_string()).collect();
         let (more, were) = match all.len() - named.len() {
             0 if named.len() == 1 => (String::new(), "was not there before this command, or was another file or link"),
             0 => (String::new(), "were not there before this command, or were other files or links"),
@@ -353,7 +357,7 @@ pub(crate) fn appeared_words(appeared: &[PathBuf]) -> Vec<String> {
         )
     };
     let each = |(kind, all): (Option<&'static LaterPlace>, Vec<&PathBuf>)| -> Vec<String> {
-        if all.len() > OF_ONE_KIND {
+        if appeared.len() > EACH && all.len() > OF_ONE_KIND {
             vec![sentence((kind, &all))]
         } else {
             all.iter().map(|place| sentence((kind, std::slice::from_ref(place)))).collect()
