@@ -90,9 +90,9 @@ pub fn run_program() -> ExitCode {
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         // An id may be given by its beginning.
-        Err(error) if error.kind() == ErrorKind::ValueValidation => match short_ids::completed(&words, &error) {
-            Ok(Some(cli)) => cli,
-            Ok(None) => exit::misused(&error),
+        Err(error) if error.kind() == ErrorKind::ValueValidation => match short_ids::completed(&words, error) {
+            Ok(Ok(cli)) => cli,
+            Ok(Err(error)) => exit::misused(&error),
             Err(error) => return exit::report(&Term::of_words(&words), Err(error)),
         },
         Err(error) => exit::misused(&error),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue};
-use portcullis::operations::{IdKind, fits, only_id};
+use portcullis::operations::{IdKind, only_id};
 use portcullis_base::{AskId, Clock as _, SessionId, SystemClock};
 
 use crate::args::{Cli, Command};
@@ -74,32 +74,28 @@ impl OpenWord {
     }
 }
 
-/// A command line that was not understood, with whole ids. `None` if it is not understood with them either.
-pub fn completed(words: &[OsString], error: &clap::Error) -> anyhow::Result<Option<Cli>> {
-    let (mut words, mut open) = (words.to_vec(), Vec::new());
-    let mut rejected = OpenWord::rejected(&words, error);
+/// A command line that was not understood, with whole ids. Where it is not understood with them either, the inner error says
+/// what else is wrong with it.
+pub fn completed(words: &[OsString], error: clap::Error) -> anyhow::Result<Result<Cli, clap::Error>> {
+    let (mut words, mut open, mut wrong) = (words.to_vec(), Vec::new(), error);
     let cli = loop {
-        let Some(word) = rejected else { return Ok(None) };
+        let Some(word) = OpenWord::rejected(&words, &wrong) else { return Ok(Err(wrong)) };
         words[word.at] = word.with(&stand_in(word.kind));
         open.push(word);
         match Cli::try_parse_from(&words) {
             Ok(cli) => break cli,
-            Err(error) => rejected = OpenWord::rejected(&words, &error),
+            Err(error) => wrong = error,
         }
     };
-    let Some(world) = World::look(cli.globals.settings()?)? else { return Ok(None) };
+    let Some(world) = World::look(cli.globals.settings()?)? else { return Ok(Err(wrong)) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answers = matches!(cli.command, Command::Approvals { .. });
     for word in &open {
         let all = runtime.block_on(meant(&world, word, answers))?;
-        if !word.part.contains('_') && !all.iter().any(|id| fits(id, &word.part)) {
-            // It is no id at all.
-            return Ok(None);
-        }
         let id = only_id(&word.part, all)?;
         words[word.at] = word.with(&id);
     }
-    Ok(Cli::try_parse_from(words).ok())
+    Ok(Cli::try_parse_from(words))
 }
 
 #[cfg(test)]

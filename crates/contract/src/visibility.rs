@@ -94,5 +94,20 @@ impl Serialize for ToolOrigin {
     }
 }
 
+impl<'de> Deserialize<'de> for ToolOrigin {
+    /// Words of a later version are the application's: an origin decides nothing.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Ok(match text.split_once(':') {
+            Some(("plugin", name)) => Self::Plugin(name.to_owned()),
+            Some(("mcp", name)) => Self::Mcp(name.to_owned()),
+            Some(("skill", name)) => Self::Skill(name.to_owned()),
+            _ if text == "builtin" => Self::Builtin,
+            _ if text == "external" => Self::External,
+            _ => Self::Application,
+        })
+    }
+}
+
 /// Why a tool is hidden from this session; `None` if it is not.
 pub(crate) type HiddenWhen = dyn Fn(&Visibility<'_>) -> Option<Reason> + Send + Sync;

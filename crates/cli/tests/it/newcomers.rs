@@ -153,6 +153,11 @@ fn the_beginning_of_an_id_is_enough_where_it_fits_no_other() {
     world.run(&["sessions", "show", &session[..12]]).ends(0).says(&session);
     world.run(&["call", "read", WRITE, &format!("--session={}", &session[..12])]).warns(&session);
     world.run(&["approvals", "show", "ask_zzz"]).ends(2).one_error_line().warns("no id begins or ends with ask_zzz");
+    world.run(&["sessions", "show", "zzzz"]).ends(2).one_error_line().warns("no id begins or ends with zzzz");
+    // What else is wrong with the line is what is told.
+    let end = &session[23..];
+    world.run(&["sessions", "send", end]).ends(2).warns("<MESSAGE>");
+    world.run(&["sessions", "fork", end, "--at", "abc"]).ends(2).warns("invalid value 'abc' for '--at");
     let other = world.run(&["call", "write", WRITE]).ends(3).id("ask_");
     let shared = ask.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let ran = world.run(&["approvals", "allow", &ask[..shared]]).ends(2).one_error_line();

@@ -19,7 +19,7 @@ pub use baselines::{Baseline, Baselines, Coverage};
 pub use inbox::{Inbox, Input, InputContent};
 pub use intents::{Intent, Intents};
 pub use progress::{CustomRequest, OpenRequest, OpenWake, Progress};
-pub use session::{QueuedCall, Session};
+pub use session::{QueuedCall, Session, ShownMenu};
 pub use shell::{PersistentShell, RecordedCommandEnd, Shell, ShellStatus};
 pub use tasks::{OpenTask, Task, TaskEnd, Tasks};
 pub use wakes::Wakes;
@@ -31,7 +31,7 @@ use crate::Event;
 
 /// Snapshots of another version are thrown away: they are a cache. A change of what a fold keeps, or of how it applies an
 /// event, raises it; the test below notices only the plainest of these changes.
-pub const FOLD_VERSION: u32 = 16;
+pub const FOLD_VERSION: u32 = 17;
 
 /// Everything the runtime knows of one session, rebuilt from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -111,8 +111,8 @@ mod tests {
         r#""paused_turns":0,"request":null,"same_work":null,"stop_wished":null,"unknown":[],"untold_unknown":false,"#,
         r#""usage":{"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"input_tokens":0,"#,
         r#""output_tokens":0,"tool_calls":0,"turns":0,"wakes":0}},"seq":0,"#,
-        r#""session":{"agent_id":null,"created":false,"custom_tools":[],"menus":[],"name":null,"queued":[],"#,
-        r#""root":null,"setups":[],"status":"idle","workspace":null},"#,
+        r#""session":{"agent_id":null,"asked_with":null,"created":false,"custom_tools":[],"menu":null,"menus":[],"name":null,"#,
+        r#""queued":[],"root":null,"setups":[],"status":"idle","workspace":null},"#,
         r#""shell":{"cwd":null,"env":{},"newest_version":0,"persistent":null,"places":[],"recent":[],"updated_at":null},"#,
         r#""tasks":{"tasks":{}},"wakes":{"pending":{}}}"#,
     ];

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use portcullis_base::{Actor, AgentId, Digest, EventId, SessionId};
+use portcullis_base::{Actor, AgentId, Digest, EventId, MenuId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::facts::{CustomTool, StopReason};
+use crate::facts::{CustomTool, HiddenTool, StopReason};
 use crate::{Body, Event, SessionStatus};
 
 /// A call that waits for the lease holder.
@@ -17,6 +17,15 @@ pub struct QueuedCall {
     pub actor: Actor,
     pub name: String,
     pub input: Value,
+}
+
+/// A menu as the log holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShownMenu {
+    pub menu_id: MenuId,
+    pub turn_id: TurnId,
+    pub hash: Digest,
+    pub hidden: Vec<HiddenTool>,
 }
 
 /// The session itself.
@@ -32,6 +41,10 @@ pub struct Session {
     /// Tools that its client runs.
     pub custom_tools: Vec<CustomTool>,
     pub status: SessionStatus,
+    /// The newest menu.
+    pub menu: Option<ShownMenu>,
+    /// The menu of the newest request: the calls of its answer are compared with it, however late they are made.
+    pub asked_with: Option<ShownMenu>,
     /// Bodies of menus that are stored already: an equal menu costs no bytes again.
     pub menus: BTreeSet<Digest>,
     /// Calls of `tool.queued` that nobody consumed yet, oldest first.
@@ -70,6 +83,15 @@ impl Session {
             Body::StatusTerminated(_) => self.status = SessionStatus::Terminated,
             Body::MenuFrozen(menu) => {
                 self.menus.insert(menu.hash);
+                self.menu = Some(ShownMenu {
+                    menu_id: menu.menu_id,
+                    turn_id: menu.turn_id,
+                    hash: menu.hash,
+                    hidden: menu.hidden.clone(),
+                });
+            }
+            Body::ModelRequestStart(start) => {
+                self.asked_with = self.menu.clone().filter(|menu| menu.menu_id == start.menu_id);
             }
             Body::ToolQueued(queued) => self.queued.push(QueuedCall {
                 event_id: event.id,

@@ -22,12 +22,13 @@ impl Wake<'_> {
         let open = self.context.open_calls();
         let Some(newest) = self.context.newest.as_ref().filter(|_| !open.is_empty()) else { return Ok(None) };
         let message_id = newest.message_id;
-        // After a crash or a pause the turn that showed the tools is gone; what is offered now counts
-        // (tool-contract 8.3).
-        let turn = match &self.turn {
-            Some(turn) => Arc::clone(turn),
-            None => self.session.begin_loop_turn(&mut self.facts, &self.context.pages),
+        // After a crash or a pause the turn that showed the tools is in the log: its calls are compared with that menu, not
+        // with today's (tool-contract 8.3).
+        let shown = match &self.turn {
+            Some(turn) => Some(Arc::clone(turn)),
+            None => self.session.turn_shown(&self.context.pages).await?,
         };
+        let turn = shown.unwrap_or_else(|| self.session.begin_loop_turn(&mut self.facts, &self.context.pages));
         // What is shown of a call is what the log holds of it (L69); it runs with what the model wrote.
         let shown: Vec<String> = open.iter().map(|call| self.session.gate().masked(&call.arguments)).collect();
         let proposer = self.session.agent();

@@ -79,8 +79,12 @@ fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> LookupResul
     else {
         return Err(not_offered(session, intent, live.is_some()).into());
     };
-    match live {
-        Some(registered) if registered.id == entry.registration_id => Ok((name.clone(), registered)),
+    match (live, entry.registration_id) {
+        (Some(registered), Some(id)) if registered.id == id => Ok((name.clone(), registered)),
+        (live, None) => {
+            let (version, executor) = (entry.definition.version.as_str(), entry.executor_id.to_string());
+            same_identity(tool, live, Some(version), Some(&executor))
+        }
         _ => Err(stale(tool).into()),
     }
 }

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use portcullis_base::{Digest, MenuId, Reason, RegistrationId, TurnId, limits};
 use portcullis_contract::{DefinitionVersion, ExecutorId, ToolDefinition, ToolName, ToolOrigin, seam};
 use portcullis_event::facts::HiddenTool;
-use serde::Serialize;
+use portcullis_event::fold::ShownMenu;
+use serde::{Deserialize, Serialize};
 
 use crate::output::shown_lines::InContext;
 use crate::registry::registrations::{Placement, Registered};
@@ -16,7 +17,8 @@ use crate::registry::registrations::{Placement, Registered};
 /// One tool that is offered.
 #[derive(Debug, Clone)]
 pub struct MenuEntry {
-    pub registration_id: RegistrationId,
+    /// None in a menu that was read from the log: registrations die with their process.
+    pub registration_id: Option<RegistrationId>,
     pub executor_id: ExecutorId,
     /// Where it came from.
     pub origin: ToolOrigin,
@@ -44,6 +46,21 @@ struct MenuLine<'a> {
     definition: &'a ToolDefinition,
 }
 
+/// The same as it is read.
+#[derive(Deserialize)]
+struct StoredLine {
+    name: ToolName,
+    executor_id: ExecutorId,
+    #[serde(default = "application")]
+    origin: ToolOrigin,
+    definition: ToolDefinition,
+}
+
+/// Menus from before origins were stamped name none.
+fn application() -> ToolOrigin {
+    ToolOrigin::Application
+}
+
 impl Offer {
     /// Folds effective registrations; `refused` names the reason a tool is not to be seen.
     pub(crate) fn new(
@@ -62,7 +79,7 @@ impl Offer {
                 continue;
             }
             let entry = MenuEntry {
-                registration_id: registered.id,
+                registration_id: Some(registered.id),
                 executor_id: seam::executor(&registered.tool).clone(),
                 origin: registered.origin.clone(),
                 definition: Arc::new(seam::definition(name, &registered.tool)),
@@ -83,6 +100,20 @@ impl Offer {
         let body = serde_json::to_string(&lines).expect("a menu is always JSON");
         let hash = Digest::of(body.as_bytes());
         Self { entries, hidden, body, hash }
+    }
+
+    /// What was offered then, as the log holds it. `None` if that cannot be read.
+    pub(crate) fn recorded(body: &[u8], shown: &ShownMenu) -> Option<Self> {
+        let lines: Vec<StoredLine> = serde_json::from_slice(body).ok()?;
+        let entry = |line: StoredLine| MenuEntry {
+            registration_id: None,
+            executor_id: line.executor_id,
+            origin: line.origin,
+            definition: Arc::new(line.definition),
+        };
+        let entries = lines.into_iter().map(|line| (line.name.clone(), entry(line))).collect();
+        let body = String::from_utf8(body.to_vec()).ok()?;
+        Some(Self { entries, hidden: shown.hidden.clone(), body, hash: shown.hash })
     }
 
     /// The tools that are offered, by name.

@@ -7,7 +7,8 @@ use portcullis_event::facts::MenuFrozen;
 use portcullis_store::Blob;
 
 use crate::output::shown_lines::InContext;
-use crate::registry::menu::Turn;
+use crate::phases::step::Halt;
+use crate::registry::menu::{Offer, Turn};
 use crate::sessions::append::Append;
 use crate::sessions::session::Session;
 
@@ -23,6 +24,21 @@ impl Session {
     #[must_use]
     pub fn begin_loop_turn(&self, facts: &mut Append, in_context: &InContext) -> Arc<Turn> {
         self.freeze(facts, Some(in_context.clone()))
+    }
+
+    /// The turn of the newest request as the log holds it: for calls of its answer that come late, behind an ask, a crash or
+    /// in another process. They belong to the menu they were shown (tool-contract 8.3). `None`: the log has no such menu, or
+    /// its body is gone.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn turn_shown(&self, in_context: &InContext) -> Result<Option<Arc<Turn>>, Halt> {
+        let shared = &self.shared;
+        let Some(shown) = shared.state().session.asked_with.clone() else { return Ok(None) };
+        let Some(body) = shared.gate.store.blob(shared.key.tenant, shown.hash).await? else { return Ok(None) };
+        let offer = Offer::recorded(&body, &shown);
+        let turn = |offer| Turn::new(shown.turn_id, shown.menu_id, Arc::new(offer), Some(in_context.clone()));
+        Ok(offer.map(|offer| Arc::new(turn(offer))))
     }
 
     fn freeze(&self, facts: &mut Append, in_context: Option<InContext>) -> Arc<Turn> {

@@ -7,6 +7,7 @@ mod custom;
 mod facade;
 mod grants;
 mod held;
+mod late_calls;
 mod secrets;
 mod setups;
 mod spans;
