@@ -44,8 +44,10 @@ type Lookups = (BTreeMap<String, (String, RegistrationId)>, BTreeMap<String, Opt
 
 fn lookups(process: &Process, session: SessionId) -> Lookups {
     let offer = process.gate.offer(session);
-    let entries =
-        offer.entries().map(|(n, e)| (n.to_string(), (e.executor_id.id.clone(), e.registration_id))).collect();
+    let entries = offer
+        .entries()
+        .map(|(n, e)| (n.to_string(), (e.executor_id.id.clone(), e.registration_id.expect("a live registration"))))
+        .collect();
     let hidden = offer.hidden().iter().map(|h| (h.name.clone(), h.reason.known())).collect();
     (entries, hidden)
 }
