@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use portcullis::harness::ServeFault;
 use portcullis::local::{CrewError, InstallationError};
 use portcullis::model::{Failure, ModelError, ModelSetting};
-use portcullis::operations::{AnswerError, AskViewError, CallNameError, ContentError, ExportFileError, ImportError};
+use portcullis::operations::{
+    AnswerError, AskViewError, CallNameError, ContentError, ExportFileError, IdPartError, ImportError,
+};
 use portcullis::{GrantError, Refused, RuntimeError, StoreError, Witness};
 use portcullis_base::{Code, IsolationLevel, Recorded};
 use portcullis_config::home_workspace::WorkspaceRefusal;
@@ -27,6 +29,8 @@ const DAMAGED_BY_MARK: &str = "`portcullis audit verify` tells what is missing; 
 const ISOLATION: &str = "`portcullis doctor` says what is missing for a higher isolation level";
 const ROOM: &str = "`portcullis gc --dry-run` shows what can go, and `quota` under `[artifacts]` in the configuration sets \
                     the limit";
+/// Where ids are listed.
+const IDS: &str = "`portcullis sessions list` and `portcullis approvals list` show the ids that there are";
 const LOST_CONTENT: &str = "`portcullis audit verify` tells more";
 
 /// Where every warning of a session is listed, for a list that holds the newest alone.
@@ -112,6 +116,9 @@ pub fn of_event(body: &Body) -> Option<&'static str> {
 }
 
 fn of_one(cause: &(dyn Error + 'static)) -> Option<&'static str> {
+    if let Some(IdPartError::Unknown(_)) = cause.downcast_ref() {
+        return Some(IDS);
+    }
     if let Some(error) = cause.downcast_ref::<RuntimeError>() {
         return match error {
             RuntimeError::Store(error) => of_store(error),

@@ -272,7 +272,8 @@ fn unknown_and_malformed_asks_say_where_to_look() {
         .ends(1)
         .warns("approvals list")
         .one_error_line();
-    world.run(&["approvals", "allow", "nonsense"]).ends(2).warns("`ask_`");
+    let unknown = world.run(&["approvals", "allow", "nonsense"]).ends(2).one_error_line();
+    unknown.warns("no id begins or ends with nonsense").warns("approvals list");
     let gone = World::new();
     gone.run(&["approvals", "allow", "ask_00000000000000000000000000"]).ends(1).warns("no store");
     gone.run(&["approvals"]).ends(0).warns("nothing waits");
