@@ -382,6 +382,20 @@ async fn l15_stale_rejection_after_a_refresh() {
 }
 
 #[tokio::test]
+async fn l15_a_refresh_keeps_the_registrations_of_tools_that_did_not_change() {
+    let world = World::new().await;
+    let process = world.process([]);
+    let tools = |b: usize| BTreeMap::from([(name("a"), pool()[1].clone()), (name("b"), pool()[b].clone())]);
+    let registrar = process.registry.registrar(Placement::Location(LOCATION), ToolOrigin::Builtin);
+    let mut source = registrar.register(tools(2)).expect("registered");
+    let (before, _) = lookups(&process, world.session);
+    source.replace(tools(3)).expect("replaced");
+    let (after, _) = lookups(&process, world.session);
+    assert_eq!(after["a"], before["a"]);
+    assert_ne!(after["b"].1, before["b"].1);
+}
+
+#[tokio::test]
 async fn l13_snapshot() {
     let mut world = World::new().await;
     world.rules = "[[rules]]\nid = \"no\"\naction = \"sneaky\"\neffect = \"deny\"\n".to_owned();
