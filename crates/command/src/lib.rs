@@ -78,6 +78,7 @@ pub use check_report::OutputReport;
 pub use checks::{CheckCommand, check_of};
 pub use ends::{LineEnd, StepEnd};
 pub use folders::Folder;
+pub use git::alias_verb;
 pub use hidden::{interpreted, is_of_a_process};
 pub use leaves::leaves;
 pub use line::read_only;
