@@ -41,6 +41,7 @@ mod meant;
 mod names;
 mod option_reader;
 pub mod options;
+mod outputs;
 mod parse;
 pub mod path_text;
 mod plain_programs;
