@@ -1,7 +1,10 @@
 //! Words of git that make it run something: settings, helpers and filters.
 
-use super::git_editor;
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use super::option_reader::{OptionReader, ReadWord, ValuedOptions};
+use super::{git_editor, marks};
 
 /// Settings that only change how git looks at things or shows them.
 const SAFE_SECTIONS: &[&str] = &[
@@ -210,6 +213,34 @@ fn verb(words: &[String]) -> Option<usize> {
         at += 1 + usize::from(valued.contains(&word.as_str()));
     }
     None
+}
+
+/// Verbs that git and the programs usually installed with it bring along. A configuration file cannot give them another
+/// meaning: git looks for these first.
+const OWN_VERBS: &str = "add am annotate apply archimport archive backfill bisect blame branch bugreport bundle cat-file \
+    check-attr check-ignore check-mailmap check-ref-format checkout checkout--worker checkout-index cherry cherry-pick \
+    citool clean clone column commit commit-graph commit-tree config count-objects credential credential-cache \
+    credential-store cvsexportcommit cvsimport cvsserver daemon describe diagnose diff diff-files diff-index diff-pairs \
+    diff-tree difftool fast-export fast-import fetch fetch-pack filter-branch fmt-merge-msg for-each-ref for-each-repo \
+    format-patch fsck fsck-objects fsmonitor--daemon gc get-tar-commit-id grep gui hash-object help hook http-backend \
+    http-fetch http-push imap-send index-pack init init-db instaweb interpret-trailers last-modified log ls-files \
+    ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file merge-index merge-octopus \
+    merge-one-file merge-ours merge-recursive merge-resolve merge-subtree merge-tree mergetool mktag mktree \
+    multi-pack-index mv name-rev notes p4 pack-objects pack-redundant pack-refs patch-id prune prune-packed pull push \
+    quiltimport range-diff read-tree rebase receive-pack reflog refs remote remote-ext remote-fd remote-ftp remote-http \
+    remote-https repack replace replay repo request-pull rerere reset restore rev-list rev-parse revert rm send-email \
+    send-pack sh-i18n shell shortlog show show-branch show-index show-ref sparse-checkout stage stash status stripspace \
+    submodule subtree survey svn switch symbolic-ref tag unpack-file unpack-objects update-index update-ref \
+    update-server-info upload-archive upload-pack var verify-commit verify-pack verify-tag version whatchanged worktree \
+    write-tree absorb annex cliff crypt filter-repo flow lfs";
+
+static OWN: LazyLock<HashSet<&str>> = LazyLock::new(|| OWN_VERBS.split_ascii_whitespace().collect());
+
+/// The verb of git where it is none of git's own, so that a configuration file may say what it runs: `git p`.
+#[must_use]
+pub fn alias_verb(words: &[String]) -> Option<&str> {
+    let verb = &words[verb(words)?];
+    (marks::of(verb).is_none() && !verb.is_empty() && !OWN.contains(verb.as_str())).then_some(verb)
 }
 
 /// `git config KEY VALUE`

@@ -5,6 +5,7 @@ use portcullis_base::{OpenWord, OtherForm};
 use crate::analyse::forms_in;
 use crate::analysis::Analysis;
 use crate::folders::Folder;
+use crate::option_reader::{OptionReader, ReadWord, ValuedOptions};
 use crate::unwrap::base;
 use crate::{hidden, marks, names as other_names};
 
@@ -79,6 +80,22 @@ impl Analysis {
                 out.push(placed);
             }
         }
+        out
+    }
+
+    /// The files that `tee` writes wherever it stands in the line, as they are written there.
+    #[must_use]
+    pub fn teed(&self) -> Vec<String> {
+        let tees = self.placed().into_iter().map(|command| command.argv);
+        let tees = tees.filter(|argv| argv.first().is_some_and(|program| base(program) == "tee"));
+        let files = |argv: Vec<String>| {
+            let words = OptionReader::new(&argv[1..], ValuedOptions { letters: "", long: &[] });
+            let operands = words.filter_map(|word| if let ReadWord::Operand(file) = word { Some(file) } else { None });
+            operands.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let mut out: Vec<String> = tees.flat_map(files).filter(|file| file != "/dev/null").collect();
+        out.sort();
+        out.dedup();
         out
     }
 

@@ -9,13 +9,13 @@ use super::file_options::AwkWords;
 use super::option_reader::{OptionReader, ReadWord, ValuedOptions};
 use super::program_variables::{SYSTEM, is_trusted_folder, names_a_person};
 use super::unwrap::{base, is_assignment};
-use super::{marks, scripts};
+use super::{marks, outputs, scripts};
 
 /// Programs that give a file another name, another content or the right to run, by all their operands.
 const MAKERS: &[&str] = &[
     "ln", "gln", "link", "cp", "gcp", "mv", "gmv", "install", "ginstall", "rsync", "dd", "tee", "chmod", "symlink",
     "rename", "curl", "wget", "sed", "gsed", "sort", "uniq", "xxd", "shuf", "truncate", "split", "csplit", "openssl",
-    "gpg", "ed", "sponge", "unzip", "gunzip", "scp", "base64",
+    "gpg", "ed", "sponge", "scp", "base64", "logsave", "script",
 ];
 
 /// Compilers: what they make of a file that the line wrote has any name.
@@ -32,6 +32,8 @@ pub(super) struct LineCommands<'l> {
     pub(super) commands: &'l [Vec<String>],
     /// Those of them that are given a text of the line to read.
     pub(super) given: &'l [Vec<String>],
+    /// Those of them that read what something else gives them.
+    pub(super) fed: &'l [Vec<String>],
     /// Files that redirections open.
     pub(super) redirected: Vec<&'l RedirectedFile>,
 }
@@ -75,8 +77,14 @@ impl<'l> MadeFiles<'l> {
         };
         let compiles =
             |argv: &Vec<String>| named(argv).is_some_and(|(name, _)| COMPILERS.contains(&name)) && made.is_named(argv);
-        (made.open, made.patches) =
-            (made.open || line.commands.iter().any(compiles), line.commands.iter().any(patches));
+        let unpacks = |argv: &Vec<String>| {
+            let unpacks = named(argv).is_some_and(|(name, words)| outputs::unpacks(name, words));
+            unpacks && (line.fed.contains(argv) || made.is_named(argv))
+        };
+        (made.open, made.patches) = (
+            made.open || line.commands.iter().any(|argv| compiles(argv) || unpacks(argv)),
+            line.commands.iter().any(patches),
+        );
         made
     }
 
@@ -123,16 +131,13 @@ impl<'l> MadeFiles<'l> {
 
     /// Files that an option or the program among the words names.
     fn note_output(&mut self, name: &str, words: &'l [String]) {
+        self.there.extend(outputs::named(name, words));
         let behind = |options: &'static [&'static str]| {
             let is_option = |word: &&[String]| options.contains(&word[0].as_str());
             words.windows(2).filter(is_option).map(|pair| path_of(&pair[1]).into())
         };
         match name {
             "find" | "gfind" => self.there.extend(behind(&["-fprintf", "-fprint", "-fprint0", "-fls"])),
-            "git" => {
-                self.there.extend(behind(&["--output", "-o"]));
-                self.there.extend(words.iter().filter_map(|word| word.strip_prefix("--output=")).map(Cow::from));
-            }
             "npm" if words.first().is_some_and(|verb| verb == "pkg") => self.there.push("package.json".into()),
             "split" | "gsplit" | "csplit" => self.there.extend(pieces(name, words).map(Cow::from)),
             "awk" | "gawk" | "mawk" | "nawk" => {
@@ -154,7 +159,9 @@ impl<'l> MadeFiles<'l> {
     /// Whether one of `commands` may be something that the line makes, or run it as a script.
     pub(super) fn is_run(&self, commands: &[Vec<String>]) -> bool {
         let makes = self.open || self.patches || self.paths().next().is_some();
-        makes && commands.iter().any(|argv| self.may_be(argv) || self.is_script_of(argv) || self.is_loaded_by(argv))
+        let is_value = |argv: &&Vec<String>| commands.iter().any(|whole| outputs::is_value(whole, argv));
+        let mut run = commands.iter().filter(|argv| !is_value(argv));
+        makes && run.any(|argv| self.may_be(argv) || self.is_script_of(argv) || self.is_loaded_by(argv))
     }
 
     /// Whether a word of a command names something that the line makes, itself or behind a letter or a sign.

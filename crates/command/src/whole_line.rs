@@ -13,7 +13,8 @@ impl Walk {
         let forms = self.forms.iter().map(|(form, _)| form);
         let commands: Vec<Vec<String>> =
             self.found.commands.iter().chain(forms).chain(&self.assigned).cloned().collect();
-        let made = MadeFiles::of(LineCommands { commands: &commands, given: &self.readers, redirected });
+        let made =
+            MadeFiles::of(LineCommands { commands: &commands, given: &self.readers, fed: &self.found.fed, redirected });
         let is_run = made.is_run(&commands);
         // What the line writes to a file is read by a command that names the file.
         let readers: Vec<Vec<String>> =

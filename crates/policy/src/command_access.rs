@@ -9,7 +9,7 @@ use portcullis_contract::{AccessRequest, Action, Resource, ResourceKind};
 use crate::WORKSPACE;
 
 /// What a tool that runs the line plans: under `action` each simple command by its words, and what
-/// could not be told; then each file that a redirection names, as a `write` or a `read`.
+/// could not be told; then each file that a redirection or `tee` names, as a `write` or a `read`.
 ///
 /// An allow must hold for every part. `resolve` gives the resource of a path that is seen from the
 /// working directory, with its links resolved; [`lexical`] does it by the text alone.
@@ -47,7 +47,10 @@ pub fn line_access(
         };
         out.push(programs.into_iter().fold(request, fed));
     }
-    for RedirectedFile { path, writes } in &analysis.redirections {
+    // What `tee` writes is written as behind `>`.
+    let teed = analysis.teed().into_iter().map(|path| RedirectedFile { path, writes: true });
+    let teed = teed.filter(|file| !analysis.redirections.contains(file)).collect::<Vec<_>>();
+    for RedirectedFile { path, writes } in analysis.redirections.iter().chain(&teed) {
         let resource = if analysis.moves() && !path.starts_with('/') {
             // Where it will be is known only when the line runs.
             Resource::opaque(path)

@@ -3,6 +3,7 @@
 
 use crate::ArgvPattern;
 use crate::given::Given;
+use crate::refspec;
 use portcullis_command::marks::{self, OpenExtent};
 use portcullis_command::verbs::{OptionArity, VerbGap, family};
 use portcullis_command::{base, hides_program, interpreted, path_text};
@@ -39,6 +40,7 @@ impl ArgvPattern {
         let words = self.words();
         let verb = words.iter().skip(1).find(|word| !is_option(word)).map_or("", String::as_str);
         let script = interpreted(base(program), &form[1..]).map(|(at, _)| at + 1);
+        let pushes = verb == "push" && program_key(program) == "git";
         // How well the words of the pattern so far fit what stands before each place.
         let mut reached = vec![Fit::No; form.len() + 3];
         reached[1] = Fit::Yes;
@@ -67,7 +69,9 @@ impl ArgvPattern {
                     None => {}
                 }
                 let is_script = script == Some(at) && base(written) == base(meant);
+                let is_ref = pushes && index > 2 && refspec::leads_to(meant, written);
                 if is_script
+                    || is_ref
                     || is_same_word(meant, written)
                     || (between.is_verb_at(index) && between.same_verb(meant, written))
                 {
@@ -75,7 +79,9 @@ impl ArgvPattern {
                 }
                 if is_option(meant) {
                     if !self.is_exact() {
-                        reach(at, Given { program: program_key(program), verb, words: &form[at..] }.has(meant));
+                        let stands_for = if pushes { refspec::does(meant, &form[at..]) } else { Fit::No };
+                        let given = Given { program: program_key(program), verb, words: &form[at..] };
+                        reach(at, given.has(meant).max(stands_for));
                     }
                     continue;
                 }
@@ -235,6 +241,8 @@ mod tests {
             (&["git", "reset", "--hard"][..], "git reset --ha"),
             (&["git", "commit", "--no-verify"], "git commit --no"),
             (&["git", "push", "--force-with-lease"], "git push --force"),
+            (&["git", "push", "--force"], "git push --force-with-lease"),
+            (&["git", "push", "-f"], "git push --force-with-lease=main:abc origin"),
             (&["sed", "-i"], "sed --in s/a/b/ f"),
         ] {
             assert_eq!(fit(pattern, line), Fit::May, "{line}");
@@ -243,12 +251,44 @@ mod tests {
             (&["git", "reset", "--hard"][..], "git reset --harder"),
             (&["git", "reset", "--hard"], "git reset -- --hard"),
             (&["git", "reset", "--hard"], "git reset --soft"),
-            (&["git", "push", "--force"], "git push --force-with-lease"),
             (&["git", "push", "--force"], "git push --follow-tags"),
             (&["git", "log", "--force"], "git log -f"),
             (&["sed", "-i"], "sed --quiet s/i/b/ f"),
             (&["grep", "-r"], "grep -R x"),
             (&["make", "-f"], "make --file x"),
+        ] {
+            assert_eq!(fit(pattern, line), Fit::No, "{line}");
+        }
+    }
+
+    #[test]
+    fn l32_a_refspec_that_does_what_an_option_does_is_that_option() {
+        for (pattern, line) in [
+            (&["git", "push", "--force"][..], "git push origin +main"),
+            (&["git", "push", "--force"], "git push origin +HEAD:main"),
+            (&["git", "push", "--force"], "git -C . push -u origin +refs/heads/a:refs/heads/b"),
+            (&["git", "push", "--force"], "git push -- origin a +b"),
+            (&["git", "push", "--force"], "git push --mirror origin"),
+            (&["git", "push", "-f"], "git push origin +main"),
+            (&["git", "push", "origin", "--force"], "git push origin +main"),
+            (&["git", "push", "--delete"], "git push origin :main"),
+            (&["git", "push", "-d"], "git push origin +:refs/heads/main"),
+            (&["git", "push", "--delete"], "git push --prune origin refs/heads/*"),
+            (&["git", "push", "origin", "main"], "git push origin HEAD:main"),
+            (&["git", "push", "origin", "main"], "git push --force origin +main"),
+            (&["git", "push", "origin", "main"], "git push -u origin a:refs/heads/main"),
+        ] {
+            assert_eq!(fit(pattern, line), Fit::Yes, "{line}");
+        }
+        for (pattern, line) in [
+            (&["git", "push", "--force"][..], "git push origin main"),
+            (&["git", "push", "--force"], "git push origin a+b"),
+            (&["git", "push", "--force"], "git push --follow-tags origin HEAD:main"),
+            (&["git", "push", "--delete"], "git push origin a:main"),
+            (&["git", "push", "--delete"], "git push origin :"),
+            (&["git", "push", "origin", "main"], "git push origin main:other"),
+            (&["git", "push", "origin", "main"], "git push origin maintenance"),
+            (&["git", "fetch", "--force"], "git fetch origin"),
         ] {
             assert_eq!(fit(pattern, line), Fit::No, "{line}");
         }

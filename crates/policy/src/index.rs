@@ -130,10 +130,14 @@ impl Index {
         self.restricting_rules.iter().copied()
     }
 
-    /// How rules that forbid fit a command whose open words are marked.
-    pub(crate) fn restricting(&self, form: &[String]) -> Vec<(usize, Fit, Specificity)> {
+    /// How rules that forbid, and that `accept` takes, fit a command whose open words are marked.
+    pub(crate) fn restricting(
+        &self,
+        form: &[String],
+        accept: impl Fn(usize) -> bool,
+    ) -> Vec<(usize, Fit, Specificity)> {
         let Some(program) = form.first() else { return Vec::new() };
-        let entries = all(&self.restricting, program_key(program));
+        let entries = all(&self.restricting, program_key(program)).filter(|entry| accept(entry.rule));
         entries.map(|entry| (entry.rule, entry.pattern.fits_restricting(form), entry.fit)).collect()
     }
 

@@ -31,6 +31,7 @@ mod path;
 pub mod places;
 mod policy;
 mod recorded;
+mod refspec;
 mod resource;
 mod restrict;
 mod rule;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use portcullis_base::{CommandFacts, OtherForm};
 use portcullis_contract::{Action, Resource};
 
-use crate::fit::Fit;
+use crate::fit::{Fit, program_key};
 use crate::index::attached;
 use crate::subject::Subject;
 use crate::{Asker, Layer, Policy, ResourcePattern, Rule, RuleEffect, Specificity};
@@ -54,40 +54,59 @@ impl Policy {
         }
         // An allow of what is opaque was written by an author who knew the denies of its layer and of those below it.
         let mut found = search.found;
-        found.hidden.retain(|rule| !self.vouched_for(*rule, action, subject, asker));
+        if !found.hidden.is_empty() {
+            let vouching = self.vouching(action, subject, asker);
+            found.hidden.retain(|rule| !self.vouched_for(*rule, subject, &vouching));
+        }
         found
     }
 
-    /// Whether a written rule allows what may hide the command of `rule`: one about what is opaque, or one that names
-    /// this command further than the program alone. A rule of a weaker layer does not count.
-    fn vouched_for(&self, rule: usize, action: &Action, subject: &Subject, asker: &Asker<'_>) -> bool {
+    /// Whether one of these rules, which allow the command, allows what may hide the command of `rule`: one about what is
+    /// opaque, or one that names this command further than the program alone. A rule of a weaker layer does not count.
+    fn vouched_for(&self, rule: usize, subject: &Subject, vouching: &[&Rule]) -> bool {
         let weakest: Layer = self.rules()[rule].layer;
-        self.rules().iter().any(|other| {
-            let meant = match (&other.resource, subject) {
-                (ResourcePattern::Opaque, _) => true,
-                (ResourcePattern::Argv(all), Subject::Argv(argv)) => all.iter().any(|pattern| {
-                    pattern.words().len() > 1 && pattern.matches(argv) && names(pattern.words(), rule, self)
-                }),
-                _ => false,
-            };
-            meant
-                && other.effect == RuleEffect::Allow
-                && other.layer <= weakest
-                && other.action.matches(action)
-                && other.in_force(asker)
-                && !self.is_inert(other)
-        })
+        let names = |words: &[String]| names(words, rule, self);
+        vouching.iter().any(|other| other.layer <= weakest && meant_by(&other.resource, subject, &names))
+    }
+
+    /// The rules that may do so.
+    fn vouching(&self, action: &Action, subject: &Subject, asker: &Asker<'_>) -> Vec<&Rule> {
+        let meant = |other: &Rule| meant_by(&other.resource, subject, &|_| true);
+        let allows = |other: &Rule| other.effect == RuleEffect::Allow && other.action.matches(action);
+        let in_force = |other: &Rule| other.in_force(asker) && !self.is_inert(other);
+        self.rules().iter().filter(|other| allows(other) && meant(other) && in_force(other)).collect()
     }
 }
 
-/// Whether an allow names a word of what a deny forbids, so that its author had the deny in mind.
+/// Whether a rule is about what is opaque, or names this command by words that are `accepted`.
+fn meant_by(resource: &ResourcePattern, subject: &Subject, accepted: &dyn Fn(&[String]) -> bool) -> bool {
+    match (resource, subject) {
+        (ResourcePattern::Opaque, _) => true,
+        (ResourcePattern::Argv(all), Subject::Argv(argv)) => {
+            all.iter().any(|pattern| pattern.words().len() > 1 && pattern.matches(argv) && accepted(pattern.words()))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an allow names a word of what a deny forbids, or an alias that may be anything, so that its author had the deny in
+/// mind.
 fn names(allowed: &[String], rule: usize, policy: &Policy) -> bool {
+    if may_be_alias(allowed) {
+        return true;
+    }
     match &policy.rules()[rule].resource {
         ResourcePattern::Argv(all) => {
             all.iter().any(|denied| allowed.iter().skip(1).any(|word| base(word) == base(denied.first())))
         }
         _ => false,
     }
+}
+
+/// Whether a configuration of the repository may say what this command of git runs.
+fn may_be_alias(form: &[String]) -> bool {
+    let Some((program, words)) = form.split_first() else { return false };
+    program_key(program) == "git" && command::alias_verb(words).is_some()
 }
 
 /// `NAME=value`, also with a name that only `env` takes.
@@ -118,6 +137,9 @@ impl Search<'_> {
         if command::hides_program(form) {
             self.anything();
             return;
+        }
+        if may_be_alias(form) {
+            self.anything();
         }
         for (rule, fit, specificity) in self.fitting(form) {
             match fit {
@@ -243,7 +265,6 @@ impl Search<'_> {
     }
 
     fn fitting(&self, form: &[String]) -> Vec<(usize, Fit, Specificity)> {
-        let hits = self.policy.index().restricting(form);
-        hits.into_iter().filter(|(rule, ..)| self.speaks(*rule)).collect()
+        self.policy.index().restricting(form, |rule| self.speaks(rule))
     }
 }

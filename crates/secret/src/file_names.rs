@@ -59,6 +59,7 @@ const LOGIN_KEY: &str = "it is a private key for logging in";
 const CLOUD: &str = "it holds keys or tokens for a cloud";
 const AGENT: &str = "it holds the token of a coding agent";
 const HISTORY: &str = "it holds what somebody typed, passwords among it";
+const TOKEN: &str = "its name says that it is a token for a service";
 const KEYS: &str = "it holds a private key";
 const STATE: &str = "it holds values of an infrastructure, passwords and keys among them";
 
@@ -86,7 +87,16 @@ pub const SECRETS: &[SecretName] = &[
     name(".sentryclirc", "it holds a token for a service"),
     name(".github_token", "it holds a token for repositories"),
     name(".gitlab-token", "it holds a token for repositories"),
+    name(".token", TOKEN),
+    own("token.txt", TOKEN),
+    own("*_token.txt", TOKEN),
+    own("*api_key.txt", TOKEN),
+    own("*api-key.txt", TOKEN),
+    own("*apikey.txt", TOKEN),
+    own("*vault-pass.txt", "it is a password for a vault"),
+    own("*vault_pass.txt", "it is a password for a vault"),
     name(".msmtprc", "it holds passwords for mail"),
+    name(".fetchmailrc", "it holds passwords for mail"),
     name(".snowsql/config", "it holds passwords for databases"),
     name(".vscode/sftp.json", "it holds passwords for hosts"),
     name(".ftpconfig", "it holds passwords for hosts"),
@@ -334,6 +344,13 @@ mod tests {
             "/workspace/.aws/credentials",
             "/workspace/.config/gcloud/access_tokens.db",
             "/workspace/gha-creds-1.json",
+            "/workspace/.token",
+            "/workspace/ci/token.txt",
+            "/workspace/github_token.txt",
+            "/workspace/openai_api_key.txt",
+            "/workspace/APIKEY.txt",
+            "/workspace/ansible-vault-pass.txt",
+            "/workspace/.fetchmailrc",
             "/workspace/.password",
             "/workspace/db_password.txt",
             "/workspace/credentials",
@@ -434,6 +451,9 @@ mod tests {
             "/workspace/node_modules/x/secrets.json",
             "/workspace/vendor/x/test.p12",
             "/workspace/secretary.json",
+            "/workspace/tokens.txt",
+            "/workspace/src/token.rs",
+            "/workspace/tokenizer.json",
             "/workspace/passwordless.yml",
             "/workspace/locales/de/password.json",
             "/workspace/app/i18n/secrets.yml",

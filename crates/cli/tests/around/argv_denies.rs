@@ -392,6 +392,9 @@ const CARRYING: &[&str] = &[
     // Files that a program writes by an option, a pattern or a patch.
     "awk 'BEGIN{print \"tou\" \"ch made\" > \"s\"}'; sh s",
     "base64 -d <<< dG91Y2ggbWFkZQo= | split -l1 - p; sh paa",
+    "printf 'tou%s made\\n' ch | iconv -t utf-8 -o s; sh s",
+    "printf 'tou%s made\\n' ch > s; gzip -f s; gunzip s.gz; sh s",
+    "printf 'tou%s made\\n' ch > x; tar cf - --transform=s/x/s/ x | tar xf -; sh s",
     "LOADLIBES='$(shell $(T)ouch made)' T=t make hello",
     "zip -q -T -TT'touch made;:' x.zip hi.txt",
     // A program by what a process has open, or by a folder of the shell.

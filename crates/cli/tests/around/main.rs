@@ -15,6 +15,7 @@ mod code_loading_variables;
 #[allow(dead_code, reason = "shared with the other tests of the binary, which use all of it")]
 mod common;
 mod depth;
+mod git_aliases;
 mod git_configuration;
 mod looking_parts;
 mod no_secret_in_any_row;

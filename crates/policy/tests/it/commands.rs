@@ -307,6 +307,28 @@ fn l27_redirections_are_files_for_rules() {
 }
 
 #[test]
+fn l27_what_tee_writes_is_a_file_for_rules_like_a_redirection() {
+    let policy = policy("[[rules]]\naction = \"write\"\npath = \"**/.env\"\neffect = \"deny\"\n");
+    for line in [
+        "make | tee .env",
+        "make 2>&1 | tee -a log a/.env > /dev/null",
+        "echo x | sudo tee /workspace/.env",
+        "echo x | bash -c 'tee .env'",
+        "make | /usr/bin/tee -- .env",
+        "tee --append .env <<< x",
+    ] {
+        assert!(denied(&policy, line), "{line}");
+    }
+    for line in ["make | tee log", "make | grep tee .env", "make | tee"] {
+        assert!(!denied(&policy, line), "{line}");
+    }
+    let teed = requests("make | tee build.log");
+    let named =
+        |request: &AccessRequest| request.resources().any(|resource| resource.canonical == "/workspace/build.log");
+    assert!(teed.iter().any(|request| request.action.as_str() == "write" && named(request)), "{teed:?}");
+}
+
+#[test]
 fn l33_the_suggestion_of_a_line_allows_that_line_and_no_more() {
     let policy = policy("");
     for (line, others) in [

@@ -121,6 +121,15 @@ impl Setting {
     }
 }
 
+/// The value of a setting in the text of a configuration file: the last one counts.
+pub(crate) fn git_setting(text: &[u8], section: &str, name: &str) -> Option<String> {
+    let is = |setting: &Setting| {
+        setting.section == section && setting.subsection.is_none() && setting.name.eq_ignore_ascii_case(name)
+    };
+    let found = parse(text).into_iter().rev().find(is)?;
+    Some(String::from_utf8_lossy(&found.value?).into_owned())
+}
+
 /// Every setting of a file.
 pub(super) fn parse(text: &[u8]) -> Vec<Setting> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);

@@ -41,6 +41,7 @@ use crate::files::OwnWrites;
 
 pub use denial::Denial;
 pub(crate) use denial::{VisiblePlaces, named};
+pub(crate) use git_config::git_setting;
 pub(crate) use later_places::{LaterPlaces, appeared_words, outermost, tell_appeared};
 pub use launched::{LaunchedFailure, Limit};
 pub use masks::Masks;

@@ -6,6 +6,7 @@ mod carry;
 mod change;
 mod describe;
 mod env_input;
+mod git_alias;
 mod history;
 mod last_output;
 mod line;

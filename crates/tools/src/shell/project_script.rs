@@ -5,7 +5,7 @@ use portcullis_command as command;
 
 use super::places::joined;
 use super::programs::is_literal;
-use super::{cargo_alias, makefile, package_script, recipe_file};
+use super::{cargo_alias, git_alias, makefile, package_script, recipe_file};
 
 /// Lines of one quotation; the rest of the file is bound all the same.
 pub(super) const LINES: usize = 12;
@@ -82,6 +82,7 @@ pub(super) fn quoted(argv: &[String], project: &Project<'_>) -> Result<Vec<Quote
         "just" => recipe_file::recipe(words, &["justfile", ".justfile", "Justfile"], "just", project),
         "task" => recipe_file::recipe(words, &["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"], "task", project),
         "cargo" => cargo_alias::alias(words, project),
+        "git" => git_alias::alias(words, project),
         _ => Ok(Vec::new()),
     }
 }
@@ -284,6 +285,28 @@ mod tests {
         let cargo = quote(&files, "/workspace/crates/a", "cargo xtask fuzz");
         assert_eq!(cargo, one("alias `xtask` of /workspace/.cargo/config.toml", "\"run -p xtask --\""));
         assert_eq!(quote(&files, "/workspace", "cargo build"), []);
+    }
+
+    #[test]
+    fn an_alias_of_git_is_quoted_from_the_nearest_repository() {
+        let files = [
+            (
+                "/workspace/.git/config",
+                "[core]\n\tbare = false\n[alias]\n\tp = push --force\n\tS = \"!sh -c 'x; y'\" # z\n",
+            ),
+            ("/workspace/sub/.git/config", "[alias]\np = status\n"),
+        ];
+        for (cwd, line, name, text) in [
+            ("/workspace", "git p", "alias `p` of /workspace/.git/config", "push --force"),
+            ("/workspace/a/b", "git -c x.y=z p origin", "alias `p` of /workspace/.git/config", "push --force"),
+            ("/workspace", "git s", "alias `s` of /workspace/.git/config", "!sh -c 'x; y'"),
+            ("/workspace", "git -C sub p", "alias `p` of /workspace/sub/.git/config", "status"),
+        ] {
+            assert_eq!(quote(&files, cwd, line), one(name, text), "{line}");
+        }
+        for line in ["git push", "git status p", "git unheard-of", "git --version", "git"] {
+            assert_eq!(quote(&files, "/workspace", line), [], "{line}");
+        }
     }
 
     #[test]

@@ -185,11 +185,16 @@ impl World<'_> {
                     && fit(&r.pattern, &Touch { text: tail, ..touch.clone() }).is_some()
             })
         };
+        // No word of these worlds is a verb of git: each may be an alias, which is anything.
+        let is_alias = verb_needed && argv.len() > 1;
+        let on_a_tail = |r: &NaiveRule| on_a_tail(r) || (is_alias && matches!(r.pattern, Pattern::Argv(..)));
         let vouches = |allow: &NaiveRule, denied: &NaiveRule| {
             let names = match (&allow.pattern, &denied.pattern) {
                 (Pattern::Opaque, _) => true,
                 (Pattern::Argv(allowed, _), Pattern::Argv(denied, _)) => {
-                    fit(&allow.pattern, touch).is_some() && allowed.iter().skip(1).any(|word| *word == denied[0])
+                    let alias = is_alias && allowed.len() > 1;
+                    let named = allowed.iter().skip(1).any(|word| *word == denied[0]);
+                    fit(&allow.pattern, touch).is_some() && (alias || named)
                 }
                 _ => false,
             };
