@@ -65,7 +65,7 @@ impl Standing {
     /// Whether somebody has to answer. What was asked before an interrupt takes no answer.
     fn waits(&self) -> bool {
         let asked = self.state.asks.pending().any(|ask| !self.state.inbox.interrupted_after(ask.seq));
-        asked || !self.state.progress.custom.is_empty()
+        asked || !self.state.progress.handed_over.is_empty()
     }
 
     /// The input that a wake would take up first.

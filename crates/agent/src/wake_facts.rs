@@ -74,7 +74,8 @@ impl WakeFacts {
             let said = Input::of(event, &body).map(|input| match input.said {
                 InputContent::Message { content }
                 | InputContent::System { content }
-                | InputContent::CustomResult { content, .. } => text_of(&content),
+                | InputContent::Result { content, .. }
+                | InputContent::FromThread { content, .. } => text_of(&content),
                 InputContent::Interrupt { note } => format!("interrupt {}", note.unwrap_or_default()),
             });
             self.inputs.push(said.unwrap_or_else(|| event.kind.as_str().to_owned()));

@@ -50,6 +50,16 @@ impl SideEffects {
         Self { state, items }
     }
 
+    /// These happened as well.
+    #[must_use]
+    pub fn and(mut self, more: Vec<SideEffect>) -> Self {
+        if self.state == SideEffectState::None && !more.is_empty() {
+            self.state = SideEffectState::Occurred;
+        }
+        self.items.extend(more);
+        self
+    }
+
     /// Nobody knows; `items` is what is known of it.
     #[must_use]
     pub fn unknown(items: Vec<SideEffect>) -> Self {

@@ -74,6 +74,7 @@ async fn lines(report: &WorkerReport, world: &World) -> anyhow::Result<Vec<Strin
     };
     Ok(vec![match &end.stop {
         WakeStop::RequiresAction(_) => return waits(report.session, world, state).await,
+        WakeStop::Elsewhere => line("waits for another session", ""),
         WakeStop::Idle(reason) => {
             let verdict = end.checked.as_ref().map(|checked| checked.verdict.as_str());
             let verdict = verdict.map(|verdict| format!(", fact-check: {verdict}")).unwrap_or_default();
@@ -103,7 +104,7 @@ async fn waits(session: SessionId, world: &World, state: &State) -> anyhow::Resu
         let show = world.command(&format!("approvals show {}", row.ask_id));
         format!("{session} waits for an answer ({}): {show}", ask_words::tool(row))
     });
-    let custom = state.progress.custom.values().map(|call| {
+    let custom = state.progress.asked_of_client().map(|call| {
         let id = call.event_id;
         let answer = world.command(&format!("sessions answer {session} --request {id} 'OUTPUT'"));
         format!("{session} waits for its client ({}): {answer}", safe_line(&call.name, 80))

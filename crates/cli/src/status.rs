@@ -6,7 +6,7 @@ use portcullis::operations::status_document;
 use portcullis::{Head, SessionId};
 use portcullis_agent::status::{Holder, Standing};
 use portcullis_base::{Clock as _, SystemClock};
-use portcullis_event::fold::CustomRequest;
+use portcullis_event::fold::HandedOver;
 use serde_json::json;
 
 use crate::render::{self, BOLD, Term, safe_line, styled};
@@ -27,11 +27,10 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
     let standing = world.archive.standing(session).await?;
     let Standing { created, head, state, asks, .. } = &standing;
     let progress = &state.progress;
-    let answer = |call: &CustomRequest| {
-        world.command(&format!("sessions answer {session} --request {} 'OUTPUT'", call.event_id))
-    };
+    let answer =
+        |call: &HandedOver| world.command(&format!("sessions answer {session} --request {} 'OUTPUT'", call.event_id));
     let shows = asks.iter().map(|ask| world.command(&format!("approvals show {}", ask.ask_id)));
-    let commands: Vec<String> = shows.chain(progress.custom.values().map(answer)).collect();
+    let commands: Vec<String> = shows.chain(progress.asked_of_client().map(answer)).collect();
     if term.json {
         return term.document(&status_document(session, &standing, &answer, &commands));
     }

@@ -140,7 +140,7 @@ pub async fn waiting(world: &World, session: SessionId, state: &State) -> anyhow
     let asks = world.archive.waiting_asks(session).await?;
     let open = asks.iter().filter(|ask| !state.inbox.interrupted_after(ask.asked_seq));
     let mut commands: Vec<String> = open.map(|ask| world.command(&format!("approvals show {}", ask.ask_id))).collect();
-    let custom = state.progress.custom.keys();
+    let custom = state.progress.asked_of_client().map(|request| request.event_id);
     commands.extend(custom.map(|id| world.command(&format!("sessions answer {session} --request {id} 'OUTPUT'"))));
     Ok(commands)
 }
@@ -156,7 +156,7 @@ fn show(
         WakeStop::Idle(_) | WakeStop::Rescheduled(_) if refused(end) || unfinished(end) || contradicted(end) => {
             ExitKind::Failed
         }
-        WakeStop::Idle(_) | WakeStop::Rescheduled(_) => ExitKind::Done,
+        WakeStop::Idle(_) | WakeStop::Rescheduled(_) | WakeStop::Elsewhere => ExitKind::Done,
         WakeStop::RequiresAction(_) => ExitKind::Waits,
         WakeStop::Retrying { .. } | WakeStop::GaveUp { .. } => ExitKind::Failed,
         WakeStop::Broken => ExitKind::Interrupted,
@@ -199,6 +199,7 @@ fn show(
             ));
         }
         WakeStop::Broken => term.note("left in the middle; the next wake goes on from here"),
+        WakeStop::Elsewhere => term.note("it waits for another session, and goes on when that is done"),
         WakeStop::Idle(_) | WakeStop::RequiresAction(_) => {}
     }
     for command in go_on {

@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::built::{Alternate, BuiltTool, Execute, OptionalParts};
+use crate::built::{Alternate, BuiltTool, ByChild, Execute, OptionalParts};
 use crate::codec::{self, Codec};
 use crate::tool::{Decoded, Shape};
 use crate::{
-    AccessRequest, Anchor, Caller, Content, DefinitionVersion, ExecutorId, ExecutorKind, Precondition, Prepared,
-    Resolved, Semantics, Tool, ToolContext, ToolFailure, UserText,
+    AccessRequest, Anchor, Arrival, Caller, Content, DefinitionVersion, ExecutorId, ExecutorKind, Precondition,
+    Prepared, Resolved, Semantics, Tool, ToolContext, ToolFailure, UserText,
 };
 
 /// Why a tool could not be built. Each is a mistake of its author.
@@ -189,6 +189,34 @@ where
                 }
                 Err(error) => BuiltTool::no_longer_decodes(&error),
             }
+        }));
+        self
+    }
+
+    /// Has a child session fulfil the calls, instead of an executor: `hand_over` prepares what the child begins with, which
+    /// becomes durable with the right to it, and `receive` makes the output of what the child says when it is done.
+    /// `hand_over` changes nothing; it writes into the book of effects, or says why there can be no child.
+    #[must_use]
+    pub fn by_child<F>(
+        mut self,
+        hand_over: impl Fn(Arc<I>, Resolved, Caller) -> F + Send + Sync + 'static,
+        receive: impl Fn(&I, &Arrival) -> Result<O, ToolFailure> + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), Precondition>> + Send + 'static,
+    {
+        self.draft.parts.by_child = Some(ByChild {
+            hand_over: Box::new(move |input, resolved, caller| {
+                hand_over(input.shared::<I>(), resolved, caller).boxed()
+            }),
+            receive: Box::new(move |input, arrival, codec| {
+                receive(input.typed::<I>(), arrival).map(|output| codec::encode(codec, &output))
+            }),
+        });
+        self.draft.executor.kind = ExecutorKind::Agent;
+        self.draft.execute = Some(Box::new(|_, _, _, _| {
+            // The gate hands such a call over and never comes here.
+            std::future::ready(Err(ToolFailure::external("this tool is run by a child session"))).boxed()
         }));
         self
     }

@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use portcullis_base::Window;
+use portcullis_base::{Fulfiller, Window};
 use serde_json::Value;
 
 use crate::codec::{Codec, DecodeError};
-use crate::tool::{Decoded, ErasedTool, Executed, Prechecking, Shape};
-use crate::{AccessRequest, Anchor, Caller, Content, Precondition, Prepared, Resolved, Tool, ToolContext, UserText};
+use crate::tool::{Decoded, ErasedTool, Executed, HandingOver, Prechecking, Shape};
+use crate::{
+    AccessRequest, Anchor, Arrival, Caller, Content, Precondition, Prepared, Resolved, Tool, ToolContext, ToolFailure,
+    UserText,
+};
 
 type Resolve = Box<dyn Fn(&Decoded, &Caller) -> Result<Resolved, Precondition> + Send + Sync>;
 type PlanAccess = Box<dyn Fn(&Decoded, &Resolved) -> Vec<AccessRequest> + Send + Sync>;
@@ -30,6 +33,15 @@ pub(crate) type Execute =
     Box<dyn Fn(&Decoded, Resolved, ToolContext, Arc<Codec>) -> BoxFuture<'static, Executed> + Send + Sync>;
 /// Checked value → typed value.
 pub(crate) type Typed = fn(&Codec, &Value) -> Result<Arc<dyn Any + Send + Sync>, DecodeError>;
+
+type HandOver = Box<dyn Fn(&Decoded, Resolved, Caller) -> HandingOver + Send + Sync>;
+type Receive = Box<dyn Fn(&Decoded, &Arrival, &Codec) -> Executed + Send + Sync>;
+
+/// How a child session fulfils the calls of a tool.
+pub(crate) struct ByChild {
+    pub(crate) hand_over: HandOver,
+    pub(crate) receive: Receive,
+}
 
 /// Another tool, and for which calls it stands in.
 pub(crate) struct Alternate {
@@ -51,6 +63,7 @@ pub(crate) struct OptionalParts {
     pub(crate) to_structured: Option<ToStructured>,
     pub(crate) anchors: Option<Anchors>,
     pub(crate) rather: Option<Alternate>,
+    pub(crate) by_child: Option<ByChild>,
 }
 
 pub(crate) struct BuiltTool {
@@ -114,6 +127,24 @@ impl ErasedTool for BuiltTool {
 
     fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed> {
         (self.execute)(input, resolved, context, Arc::clone(&self.output))
+    }
+
+    fn fulfiller(&self) -> Option<Fulfiller> {
+        self.parts.by_child.as_ref().map(|_| Fulfiller::Child)
+    }
+
+    fn hand_over(&self, input: &Decoded, resolved: Resolved, caller: Caller) -> HandingOver {
+        match &self.parts.by_child {
+            Some(by_child) => (by_child.hand_over)(input, resolved, caller),
+            None => std::future::ready(Ok(())).boxed(),
+        }
+    }
+
+    fn receive(&self, input: &Decoded, arrival: &Arrival) -> Executed {
+        match &self.parts.by_child {
+            Some(by_child) => (by_child.receive)(input, arrival, &self.output),
+            None => Err(ToolFailure::external("nobody else fulfils the calls of this tool")),
+        }
     }
 
     fn timeout_ms(&self, input: &Decoded) -> Option<u64> {

@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 mod access;
+mod arrival;
 mod builder;
 mod built;
 mod choice;
@@ -35,6 +36,7 @@ mod tool;
 mod visibility;
 
 pub use access::{AccessRequest, Action, Resource, ResourceClass, ResourceKind};
+pub use arrival::Arrival;
 pub use builder::{BuildError, ToolBuilder};
 pub use choice::ChoiceFace;
 pub use codec::InputFault;

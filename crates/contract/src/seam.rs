@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use portcullis_base::{Code, InvocationId, Reason, Risk, SideEffect, SideEffects, Window};
+use portcullis_base::{Code, Fulfiller, InvocationId, Reason, Risk, SideEffect, SideEffects, Window};
 use portcullis_secret::SecretText;
 use serde_json::Value;
 
@@ -15,9 +15,8 @@ pub use crate::context::{Host, KeptEvidence, SpoolSink, ToolReport};
 pub use crate::stop::StopSignal;
 pub use crate::tool::{Decoded, Executed};
 use crate::{
-    AccessRequest, Action, Anchor, Caller, Content, ExecutorId, ExecutorKind, InputFault, Precondition, Prepared,
-    Resolved, Resource, ResourceKind, Semantics, Tool, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
-    Visibility,
+    AccessRequest, Action, Anchor, Arrival, Caller, Content, ExecutorId, InputFault, Precondition, Prepared, Resolved,
+    Resource, ResourceKind, Semantics, Tool, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText, Visibility,
 };
 
 /// The definition of a tool under a name.
@@ -82,7 +81,7 @@ pub fn plan_access(tool: &Tool, name: &ToolName, input: &Decoded, resolved: &Res
     if planned.is_empty() {
         let only_reads = semantics.read_only && semantics.risk.iter().all(|risk| *risk == Risk::Read);
         // What a client runs touches nothing here, whatever it does there.
-        let elsewhere = tool.inner.shape().executor.kind == ExecutorKind::External;
+        let elsewhere = tool.inner.fulfiller() == Some(Fulfiller::Client);
         let resource = if only_reads || elsewhere {
             Resource::own(ResourceKind::McpTool, name.as_str())
         } else {
@@ -114,6 +113,25 @@ pub fn precheck(
 #[must_use]
 pub fn execute(tool: &Tool, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed> {
     tool.inner.execute(input, resolved, context)
+}
+
+/// Who fulfils its calls, where its executor does not.
+#[must_use]
+pub fn fulfiller(tool: &Tool) -> Option<Fulfiller> {
+    tool.inner.fulfiller()
+}
+
+pub fn hand_over(
+    tool: &Tool,
+    input: &Decoded,
+    resolved: Resolved,
+    caller: Caller,
+) -> BoxFuture<'static, Result<(), Precondition>> {
+    tool.inner.hand_over(input, resolved, caller)
+}
+
+pub fn receive(tool: &Tool, input: &Decoded, arrival: &Arrival) -> Executed {
+    tool.inner.receive(input, arrival)
 }
 
 #[must_use]

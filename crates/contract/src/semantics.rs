@@ -158,6 +158,9 @@ pub struct Semantics {
     pub verifies: Option<VerificationKind>,
     /// It finds accesses midway (R3).
     pub dynamic_access: bool,
+    /// All that it changes is in the log, through the book of effects: its start is durable with its effect.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_log: bool,
 }
 
 impl Semantics {
@@ -184,6 +187,7 @@ impl Semantics {
             variables: Vec::new(),
             verifies: None,
             dynamic_access: false,
+            in_log: false,
         }
     }
 
@@ -231,6 +235,10 @@ impl Semantics {
         }
         if self.dynamic_access && !parts_are_intents {
             return Some("dynamic_access is only for tools whose parts are intents of their own");
+        }
+        let leaves_the_log = self.sandbox.is_some() || self.risk.contains(&Risk::Network) || self.dynamic_access;
+        if self.in_log && (self.read_only || self.backgroundable || leaves_the_log) {
+            return Some("in_log is only for tools that change the log and nothing else, and end with their call");
         }
         if self.dynamic_access && self.backgroundable {
             // The gate's word is the call's settlement (L25); one that went on after its observation has none left.

@@ -4,15 +4,16 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use portcullis_base::{Reason, Window};
+use portcullis_base::{Fulfiller, Reason, Window};
 use serde_json::Value;
 
 use crate::codec::DecodeError;
 use crate::visibility::{HiddenWhen, Visibility};
 use crate::{
-    AccessRequest, Action, Anchor, Caller, Content, DefinitionVersion, ExecutorId, Precondition, Prepared, Resolved,
-    Semantics, ToolBuilder, ToolContext, ToolFailure, UserText,
+    AccessRequest, Action, Anchor, Arrival, Caller, Content, DefinitionVersion, ExecutorId, Precondition, Prepared,
+    Resolved, Semantics, ToolBuilder, ToolContext, ToolFailure, UserText,
 };
 
 /// A decoded input: the checked value and the typed one behind it.
@@ -45,6 +46,8 @@ pub(crate) struct Shape {
 
 /// A runtime validation on its way.
 pub(crate) type Prechecking = BoxFuture<'static, Result<Prepared, Precondition>>;
+/// The preparation of what a child session begins with, on its way.
+pub(crate) type HandingOver = BoxFuture<'static, Result<(), Precondition>>;
 
 impl Decoded {
     /// The typed input.
@@ -74,6 +77,18 @@ pub(crate) trait ErasedTool: Send + Sync {
     fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>>;
     fn precheck(&self, input: &Decoded, resolved: &Resolved, caller: &Caller) -> Prechecking;
     fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed>;
+    /// Who fulfils its calls instead of its executor.
+    fn fulfiller(&self) -> Option<Fulfiller> {
+        None
+    }
+    /// Prepares what a call that a child fulfils begins with; it becomes durable with the right to it.
+    fn hand_over(&self, _: &Decoded, _: Resolved, _: Caller) -> HandingOver {
+        std::future::ready(Ok(())).boxed()
+    }
+    /// Makes the output of what came from outside.
+    fn receive(&self, _: &Decoded, _: &Arrival) -> Executed {
+        Err(ToolFailure::external("nobody else fulfils the calls of this tool"))
+    }
     fn timeout_ms(&self, input: &Decoded) -> Option<u64>;
     fn result_limit(&self, input: &Decoded) -> Option<usize>;
     fn loop_key(&self, input: &Decoded) -> Value;

@@ -22,9 +22,10 @@ pub use crate::spans::{
 pub use crate::talk::{
     AgentMessage, Block, Carried, ContextCompacted, CustomToolUse, ErrorFact, InvocationResolved, ModelRequestEnd,
     ModelRequestStart, ModelUsage, Resolution, SessionError, SessionForked, SessionUsage, SystemMessage,
-    UserCustomToolResult, UserInterrupt, UserMessage, text_of,
+    UserCustomToolResult, UserInterrupt, UserMessage, UserToolResult, text_of,
 };
 pub use crate::tasks::{InvocationBackgrounded, TaskCompleted};
+pub use crate::threads::{ThreadCreated, ThreadMessageKind, ThreadMessageReceived};
 pub use crate::touched_resource::{Grantable, TouchedResource};
 pub use crate::verified::{
     Claim, ClaimVerdict, FinalChecked, FinalVerdict, LearningCaptured, LearningKind, Verification, VerificationKind,
@@ -145,6 +146,9 @@ pub struct ToolUse {
     pub intent_id: IntentId,
     pub evaluated_permission: String,
     pub evaluation: String,
+    /// The worker of the environment is to run it, and nobody else is asked anything.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub by_environment: bool,
 }
 
 // --- one intent, top to bottom ----------------------------------------------------------------
@@ -422,6 +426,17 @@ pub struct InvocationProgressed {
     pub invocation_id: InvocationId,
     /// What it said of itself then; untrusted.
     pub checkpoint: String,
+}
+
+/// What a running call changed in the log itself, in the append that changed it. If the process of the call ends after it,
+/// the call is settled by this fact: its effect is known, and so is its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InvocationEffected {
+    pub invocation_id: InvocationId,
+    pub intent_id: IntentId,
+    /// What the call answers with.
+    pub output: Value,
+    pub side_effects: SideEffects,
 }
 
 /// How an execution ended.

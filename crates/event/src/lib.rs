@@ -6,6 +6,7 @@
 //! therefore cannot execute anything (L70): there is nothing in this crate's dependencies to do it with.
 
 mod body;
+mod call_facts;
 mod chain;
 mod envelope;
 pub mod facts;
@@ -19,12 +20,14 @@ mod spans;
 mod table;
 mod talk;
 mod tasks;
+mod threads;
 mod touched_resource;
 mod upcast;
 mod verified;
 mod wakes;
 
 pub use body::{Body, EventBody, EventRefs, EventType, InputKind, Writers};
+pub use call_facts::CallFact;
 pub use chain::{Chain, ChainFault, CheckpointKey, chain_hash, first_prev_hash};
 pub use envelope::{DecodedBody, Draft, Event, Payload, Stamp};
 pub use fold::{FOLD_VERSION, State};

@@ -212,6 +212,12 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
             Body::CustomToolUse(used) => {
                 changes.extend(used.intent_id.map(|intent| moved(intent, IntentState::Parked, None, seq)));
             }
+            Body::ToolUse(used) if used.by_environment => {
+                changes.push(moved(used.intent_id, IntentState::Parked, None, seq));
+            }
+            Body::ThreadCreated(made) => {
+                changes.extend(made.intent_id.map(|intent| moved(intent, IntentState::Parked, None, seq)));
+            }
             Body::AskReplied(replied) => changes.push(RowChange::AskAnswered {
                 ask_id: replied.ask_id,
                 reply: replied.reply.clone(),
@@ -287,7 +293,12 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
                 // one who closed it dies here, a process must come (S11).
                 change.answered = true;
             }
-            Body::ToolQueued(_) | Body::UserMessage(_) | Body::UserCustomToolResult(_) | Body::SystemMessage(_) => {
+            Body::ToolQueued(_)
+            | Body::UserMessage(_)
+            | Body::UserCustomToolResult(_)
+            | Body::UserToolResult(_)
+            | Body::ThreadMessageReceived(_)
+            | Body::SystemMessage(_) => {
                 change.pending_input = true;
                 change.no_failure();
             }

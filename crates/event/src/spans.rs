@@ -30,13 +30,15 @@ pub struct Activation {
 impl Activation {
     /// The reason of a wake that only goes on with an answered ask.
     pub const REPLIED: &str = "tool.permission.replied";
-    /// The reason of one that goes on with a client's result.
+    /// The reason of one that goes on with the result of a call that was handed over.
     pub const ANSWERED: &str = "user.custom_tool_result";
+    /// The reason of one that goes on with what another session of the tree says.
+    pub const TOLD: &str = "agent.thread_message_received";
 
     /// Whether it only goes on with what somebody answered: nobody said anything else, and no time came.
     #[must_use]
     pub fn goes_on(&self) -> bool {
-        self.queued_wake_ids.is_empty() && [Self::REPLIED, Self::ANSWERED].contains(&self.reason.as_str())
+        self.queued_wake_ids.is_empty() && [Self::REPLIED, Self::ANSWERED, Self::TOLD].contains(&self.reason.as_str())
     }
 }
 

@@ -27,9 +27,13 @@ pub enum Conversation<'e> {
     UserMessage(&'e UserMessage),
     UserInterrupt(&'e UserInterrupt),
     UserCustomToolResult(&'e UserCustomToolResult),
+    UserToolResult(&'e UserToolResult),
+    ThreadMessageReceived(&'e ThreadMessageReceived),
+    ThreadCreated(&'e ThreadCreated),
     SystemMessage(&'e SystemMessage),
     InputConsumed(&'e InputConsumed),
     CustomToolUse(&'e CustomToolUse),
+    ToolUse(&'e ToolUse),
     ContextCompacted(&'e ContextCompacted),
     ModelRequestStart(&'e ModelRequestStart),
     ModelRequestEnd(&'e ModelRequestEnd),
@@ -101,6 +105,18 @@ events! {
             let verdict = if fact.is_error { "the client's call failed" } else { "the client's call ended" };
             format!("{verdict}: {}", cut(&text_of(&fact.content), LONG))
         };
+    "user.tool_result" => UserToolResult, Client, Input, told,
+        names |_| EventRefs::default(),
+        reads |fact| {
+            let verdict = if fact.is_error { "the environment's call failed" } else { "the environment's call ended" };
+            format!("{verdict}: {}", cut(&text_of(&fact.content), LONG))
+        };
+    "agent.thread_message_received" => ThreadMessageReceived, Outbox, Input, told,
+        names |_| EventRefs::default(),
+        reads |fact| format!("{} of {}: {}", word(&fact.kind), fact.from_session_thread_id, cut(&text_of(&fact.content), LONG));
+    "session.thread_created" => ThreadCreated, Holder, Nothing, told,
+        names |fact| EventRefs { intent: fact.intent_id, ..EventRefs::default() },
+        reads |fact| format!("made the child session {} of {}", fact.session_thread_id, cut(&fact.agent_name, SHORT));
     "system.message" => SystemMessage, Client, Input, told,
         names |_| EventRefs::default(),
         reads |fact| format!("the operator said: {}", cut(&text_of(&fact.content), LONG));
@@ -143,7 +159,7 @@ events! {
     "span.outcome_evaluation_end" => OutcomeEvaluated, Holder, Nothing, aside,
         names |_| EventRefs::default(),
         reads |fact| format!("judged: {} ({}): {}", word(&fact.result), word(&fact.trend), cut(&fact.explanation, LONG));
-    "agent.tool_use" => ToolUse, Outbox, Nothing, aside,
+    "agent.tool_use" => ToolUse, Outbox, Nothing, told,
         names |fact| EventRefs::intent(fact.intent_id),
         reads |_| "shown to clients".to_owned();
     "agent.tool_result" => ToolResult, Outbox, Nothing, aside,
@@ -200,6 +216,12 @@ events! {
     "tool.invocation.progress" => InvocationProgressed, Holder, Nothing, aside,
         names |fact| EventRefs::invocation(fact.invocation_id),
         reads |fact| format!("said: {}", cut(&fact.checkpoint, LONG));
+    "tool.invocation.effected" => InvocationEffected, Holder, Nothing, aside,
+        names |fact| EventRefs { intent: Some(fact.intent_id), ..EventRefs::invocation(fact.invocation_id) },
+        reads |fact| match &fact.side_effects.items[..] {
+            [] => "made its effect".to_owned(),
+            effects => format!("made its effect: {}", count(effects.len(), "change")),
+        };
     "tool.invocation.backgrounded" => InvocationBackgrounded, Holder, Nothing, aside,
         names |fact| EventRefs::invocation(fact.invocation_id),
         reads |fact| format!("goes on in the background as {}", fact.task_id);
@@ -378,6 +400,7 @@ mod tests {
                 "user.define_outcome",
                 "user.interrupt",
                 "user.custom_tool_result",
+                "user.tool_result",
                 "system.message",
                 "tool.queued",
                 "tool.permission.replied",
@@ -396,6 +419,7 @@ mod tests {
             [
                 "user.message",
                 "user.define_outcome",
+                "agent.thread_message_received",
                 "tool.queued",
                 "agent.custom_tool_use",
                 "agent.tool_use",

@@ -69,6 +69,15 @@ pub struct UserCustomToolResult {
     pub is_error: bool,
 }
 
+/// What became of a call that the worker of the environment runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UserToolResult {
+    pub tool_use_id: EventId,
+    pub content: Vec<Block>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_error: bool,
+}
+
 // --- what the model was asked and said --------------------------------------------------------------
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -196,7 +196,8 @@ fn segments(turn: &Turn, proposals: Vec<Proposal>, scheduling: Scheduling) -> Ve
 /// A name that is not offered runs nothing, so it may stand beside anything.
 fn beside(turn: &Turn, tool: &str, scheduling: Scheduling) -> SegmentKind {
     let entry = turn.offer().entries.iter().find(|(name, _)| name.as_str() == tool).map(|(_, entry)| entry);
-    let elsewhere = entry.is_some_and(|entry| entry.executor_id.kind == ExecutorKind::External);
+    let elsewhere =
+        entry.is_some_and(|entry| matches!(entry.executor_id.kind, ExecutorKind::External | ExecutorKind::Agent));
     let safe = entry.is_none_or(|entry| {
         let semantics = &entry.definition.semantics;
         semantics.read_only && semantics.concurrency == Concurrency::Safe

@@ -49,7 +49,7 @@ use crate::sessions::held_sessions::HeldSessions;
 use crate::sessions::key_queue::KeyLine;
 use crate::sessions::session::{Observation, Session, SessionShared, keep_lease};
 use crate::tasks::background::go_on;
-use crate::tasks::external::{hand_over, is_elsewhere};
+use crate::tasks::handed_over::{fulfilled_by, hand_over};
 use crate::tasks::progress::Progress;
 use crate::tasks::task_book::TaskBook;
 use crate::tenants::Tenants;
@@ -147,7 +147,7 @@ pub enum Disposition {
     Settled(Box<Observation>),
     /// Durable and waiting for a person.
     Parked(AskId),
-    /// Durable and handed to the client that runs it, by this event.
+    /// Durable and handed to the one who fulfils it, by this event.
     Elsewhere(EventId),
 }
 
@@ -432,8 +432,8 @@ pub(crate) async fn pass(
         Step::Next(authorized) => authorized,
         ended => return settle(session, ended, facts).await,
     };
-    if is_elsewhere(&authorized) {
-        return hand_over(session, authorized, facts).await;
+    if let Some(by) = fulfilled_by(&authorized) {
+        return hand_over(session, authorized, by, facts).await;
     }
     let arrived = authorized.validated.visible.intent.arrived().cloned();
     let (mut facts, invocation) =
@@ -443,7 +443,12 @@ pub(crate) async fn pass(
         };
     let ran = match &arrived {
         Some(result) => ExecutionEnd::Ended(Box::new(result.raw(invocation))),
-        None => execute(session, invocation).instrument(debug_span!("execute")).await?,
+        None => {
+            let desk = session.effect_desk.open(&invocation, &mut facts);
+            let ran = execute(session, invocation).instrument(debug_span!("execute")).await;
+            desk.close(&mut facts)?;
+            ran?
+        }
     };
     order.my_turn().await;
     let raw = match ran {

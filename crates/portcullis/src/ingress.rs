@@ -52,17 +52,13 @@ impl Runtime {
         }
         let content = vec![Block::text(self.gate.masked(text))];
         self.append_checked(session, by, |state| {
-            let custom_tool_use_id = match which {
-                Some(event) if state.progress.custom.contains_key(&event) => event,
-                Some(event) => return Err(Refused::NotWaiting(event)),
-                None => {
-                    let mut waiting = state.progress.custom.keys();
-                    match (waiting.next(), waiting.next()) {
-                        (None, _) => return Err(Refused::NothingWaits(session)),
-                        (Some(only), None) => *only,
-                        _ => return Err(Refused::WhichOne(state.progress.custom.keys().copied().collect())),
-                    }
-                }
+            let waiting: Vec<EventId> = state.progress.asked_of_client().map(|request| request.event_id).collect();
+            let custom_tool_use_id = match (which, &waiting[..]) {
+                (Some(event), _) if waiting.contains(&event) => event,
+                (Some(event), _) => return Err(Refused::NotWaiting(event)),
+                (None, []) => return Err(Refused::NothingWaits(session)),
+                (None, [only]) => *only,
+                (None, _) => return Err(Refused::WhichOne(waiting)),
             };
             Ok(UserCustomToolResult { custom_tool_use_id, content: content.clone(), is_error })
         })

@@ -383,6 +383,7 @@ impl World {
                 intent_id,
                 evaluated_permission: "allow".to_owned(),
                 evaluation: "policy".to_owned(),
+                by_environment: false,
             }),
             started,
             self.completed(intent_id, invocation_id),
@@ -401,6 +402,7 @@ impl World {
                 intent_id: intent,
                 evaluated_permission: "ask".to_owned(),
                 evaluation: "policy".to_owned(),
+                by_environment: false,
             }),
             asked,
         ];

@@ -120,6 +120,7 @@ impl Drive<'_> {
                     return Ok(Outcome::Failed(too_far(error)));
                 }
                 WakeStop::Retrying { error, at } => stopped |= !self.wait_for_retry(&error, at).await?,
+                WakeStop::Elsewhere => return Ok(Outcome::Waits(Vec::new())),
                 WakeStop::RequiresAction(_) => {
                     let asks = self.pending().await?;
                     match self.answer(asks).await? {

@@ -28,7 +28,7 @@ use portcullis_base::{EventId, WakeId};
 use portcullis_config::ModelChoice;
 use portcullis_config::followed::Followed;
 use portcullis_event::facts::{SessionUsage, text_of};
-use portcullis_event::fold::CustomRequest;
+use portcullis_event::fold::HandedOver;
 use portcullis_event::{Body, Observed};
 use serde_json::{Value, json};
 
@@ -302,7 +302,7 @@ impl ModelRun<'_> {
         began: Instant,
     ) -> anyhow::Result<ExitKind> {
         let used = self.used_in(&screen.wakes()).await?;
-        let handed_over = self.handed_over().await?;
+        let handed_over = self.asked_of_client().await?;
         let (ended, mut document) = match &outcome {
             Outcome::Nothing if !handed_over.is_empty() => {
                 (ExitKind::Waits, self.waits(&[], &handed_over, screen).await)
@@ -363,13 +363,13 @@ impl ModelRun<'_> {
     }
 
     /// Calls that the client of this session runs.
-    async fn handed_over(&self) -> anyhow::Result<Vec<CustomRequest>> {
+    async fn asked_of_client(&self) -> anyhow::Result<Vec<HandedOver>> {
         let state = self.world.archive.state(self.session).await?;
-        Ok(state.progress.custom.into_values().collect())
+        Ok(state.progress.asked_of_client().cloned().collect())
     }
 
     /// Every ask that nobody could answer here, every call that its client runs, and the exact commands that answer.
-    async fn waits(&self, asks: &[AskView], handed_over: &[CustomRequest], screen: &Screen) -> Value {
+    async fn waits(&self, asks: &[AskView], handed_over: &[HandedOver], screen: &Screen) -> Value {
         let again = self.again(None);
         let mut documents = Vec::new();
         for ask in asks {

@@ -286,7 +286,7 @@ async fn turn(work: &ModelRun<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> 
         Outcome::Interrupted => drive.screen.line(&styled(BOLD, "interrupted")),
         Outcome::Later(at) => drive.screen.line(&format!("it wants to go on at {at}; say something to go on sooner")),
         Outcome::Waits(asks) => {
-            work.waits(&asks, &work.handed_over().await?, &drive.screen).await;
+            work.waits(&asks, &work.asked_of_client().await?, &drive.screen).await;
         }
     }
     Ok(())

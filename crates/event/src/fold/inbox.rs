@@ -1,19 +1,36 @@
 //! Input that no wake has taken up yet, in the order it came.
 
-use portcullis_base::{EventId, Timestamp};
+use portcullis_base::{EventId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{Activation, Block};
+use crate::facts::{Activation, Block, ThreadMessageKind};
 use crate::{Body, Event};
 
 /// Input of a person or a client to the session, by its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputContent {
-    Message { content: Vec<Block> },
-    System { content: Vec<Block> },
-    Interrupt { note: Option<String> },
-    CustomResult { custom_tool_use_id: EventId, content: Vec<Block>, is_error: bool },
+    Message {
+        content: Vec<Block>,
+    },
+    System {
+        content: Vec<Block>,
+    },
+    Interrupt {
+        note: Option<String>,
+    },
+    /// The result of a call that a client or the worker of the environment was handed, by the event that asked for it.
+    Result {
+        of: EventId,
+        content: Vec<Block>,
+        is_error: bool,
+    },
+    /// Words of another session of the tree.
+    FromThread {
+        from: SessionId,
+        kind: ThreadMessageKind,
+        content: Vec<Block>,
+    },
 }
 
 /// One pending input.
@@ -33,10 +50,20 @@ impl Input {
             Body::UserMessage(said) => InputContent::Message { content: said.content.clone() },
             Body::SystemMessage(said) => InputContent::System { content: said.content.clone() },
             Body::UserInterrupt(said) => InputContent::Interrupt { note: said.note.clone() },
-            Body::UserCustomToolResult(result) => InputContent::CustomResult {
-                custom_tool_use_id: result.custom_tool_use_id,
+            Body::UserCustomToolResult(result) => InputContent::Result {
+                of: result.custom_tool_use_id,
                 content: result.content.clone(),
                 is_error: result.is_error,
+            },
+            Body::UserToolResult(result) => InputContent::Result {
+                of: result.tool_use_id,
+                content: result.content.clone(),
+                is_error: result.is_error,
+            },
+            Body::ThreadMessageReceived(said) => InputContent::FromThread {
+                from: said.from_session_thread_id,
+                kind: said.kind,
+                content: said.content.clone(),
             },
             _ => return None,
         };
@@ -50,7 +77,8 @@ impl Input {
             InputContent::Message { .. } => "user.message",
             InputContent::System { .. } => "system.message",
             InputContent::Interrupt { .. } => "user.interrupt",
-            InputContent::CustomResult { .. } => Activation::ANSWERED,
+            InputContent::Result { .. } => Activation::ANSWERED,
+            InputContent::FromThread { .. } => Activation::TOLD,
         }
     }
 }

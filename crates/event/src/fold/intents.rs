@@ -6,7 +6,7 @@ use portcullis_base::{Actor, AskId, Digest, IntentId, InvocationId, MenuId, Mess
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::facts::InvocationCompleted;
+use crate::facts::{InvocationCompleted, InvocationEffected};
 use crate::{Body, Event, IntentState};
 
 /// An intent that has no observation yet.
@@ -27,7 +27,7 @@ pub struct Intent {
     pub looked_up: bool,
     pub state: IntentState,
     pub ask_id: Option<AskId>,
-    /// A client was asked to run it.
+    /// Somebody else was asked to run it.
     pub handed_over: bool,
     pub invocation_id: Option<InvocationId>,
     /// From `started`: what recovery says of side effects.
@@ -35,6 +35,8 @@ pub struct Intent {
     pub attempt: u32,
     /// Scheduler keys that `started` took; recovery gives them back.
     pub keys: Vec<String>,
+    /// What it changed in the log while it ran.
+    pub effected: Option<InvocationEffected>,
     pub completed: Option<InvocationCompleted>,
 }
 
@@ -79,6 +81,7 @@ impl Intents {
                         read_only: false,
                         attempt: 0,
                         keys: Vec::new(),
+                        effected: None,
                         completed: None,
                     },
                 );
@@ -92,14 +95,9 @@ impl Intents {
                 intent.state = IntentState::Parked;
                 intent.ask_id = Some(asked.ask_id);
             }),
-            Body::CustomToolUse(used) => {
-                if let Some(intent) = used.intent_id {
-                    self.change(intent, |intent| {
-                        intent.state = IntentState::Parked;
-                        intent.handed_over = true;
-                    });
-                }
-            }
+            Body::CustomToolUse(used) => self.hand_over(used.intent_id),
+            Body::ToolUse(used) if used.by_environment => self.hand_over(Some(used.intent_id)),
+            Body::ThreadCreated(made) => self.hand_over(made.intent_id),
             Body::Scheduled(scheduled) => self.change(scheduled.intent_id, |intent| {
                 intent.state = IntentState::Queued;
                 intent.keys.clone_from(&scheduled.keys);
@@ -110,12 +108,24 @@ impl Intents {
                 intent.read_only = started.read_only;
                 intent.attempt = started.attempt;
             }),
+            Body::InvocationEffected(effected) => self.change(effected.intent_id, |intent| {
+                intent.effected = Some((**effected).clone());
+            }),
             Body::InvocationCompleted(completed) => self.change(completed.intent_id, |intent| {
                 intent.state = IntentState::Completed;
                 intent.completed = Some((**completed).clone());
             }),
             Body::Observed(observed) if self.open.remove(&observed.intent_id).is_some() => self.settled += 1,
             _ => {}
+        }
+    }
+
+    fn hand_over(&mut self, intent: Option<IntentId>) {
+        if let Some(intent) = intent {
+            self.change(intent, |intent| {
+                intent.state = IntentState::Parked;
+                intent.handed_over = true;
+            });
         }
     }
 

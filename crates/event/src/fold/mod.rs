@@ -18,7 +18,7 @@ pub use asks::{Ask, Asks};
 pub use baselines::{Baseline, Baselines, Coverage};
 pub use inbox::{Inbox, Input, InputContent};
 pub use intents::{Intent, Intents};
-pub use progress::{CustomRequest, OpenRequest, OpenWake, Progress};
+pub use progress::{HandedOver, OpenRequest, OpenWake, Progress};
 pub use session::{QueuedCall, Session, ShownMenu};
 pub use shell::{PersistentShell, RecordedCommandEnd, Shell, ShellStatus};
 pub use tasks::{OpenTask, Task, TaskEnd, Tasks};
@@ -31,7 +31,7 @@ use crate::Event;
 
 /// Snapshots of another version are thrown away: they are a cache. A change of what a fold keeps, or of how it applies an
 /// event, raises it; the test below notices only the plainest of these changes.
-pub const FOLD_VERSION: u32 = 17;
+pub const FOLD_VERSION: u32 = 18;
 
 /// Everything the runtime knows of one session, rebuilt from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -70,10 +70,10 @@ impl State {
         self.warned.apply(event, &body);
     }
 
-    /// Whether a client was handed this call and has not answered.
+    /// Whether this call was handed over and its result has not come.
     #[must_use]
     pub fn awaits(&self, intent: IntentId) -> bool {
-        self.progress.custom.values().any(|request| request.intent_id == Some(intent))
+        self.progress.handed_over.values().any(|request| request.intent_id == Some(intent))
     }
 
     /// Asks that were answered or closed and whose call can be moved on now: work for `attend`.
@@ -106,7 +106,7 @@ mod tests {
     const EMPTY_STATE: &[&str] = &[
         r#"{"asks":{"live":{}},"baselines":{"files":{}},"inbox":{"pending":[]},"#,
         r#""intents":{"calls":[],"message":null,"open":{},"settled":0},"#,
-        r#""progress":{"arrived":{},"custom":{},"enforced":false,"follow_ups":0,"kept_from_seq":0,"#,
+        r#""progress":{"arrived":{},"enforced":false,"follow_ups":0,"handed_over":{},"kept_from_seq":0,"#,
         r#""last_stop":null,"last_summary":null,"last_wake":null,"learnt":[],"message_requests":0,"open":null,"#,
         r#""paused_turns":0,"request":null,"same_work":null,"stop_wished":null,"unknown":[],"untold_unknown":false,"#,
         r#""usage":{"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"input_tokens":0,"#,

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_base::{EventId, IntentId, QueuedWakeId, Timestamp, WakeId};
+use portcullis_base::{EventId, Fulfiller, IntentId, QueuedWakeId, SessionId, Timestamp, WakeId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::facts::{Activation, LoopOutcome, ModelRequestStart, Reply, SessionUsage, StopReason};
+use crate::facts::{Activation, LoopOutcome, ModelRequestStart, Reply, SessionUsage, StopReason, ThreadMessageKind};
 use crate::{Body, Event};
 
 /// A wake that began and has not ended. If nobody is at it, it is work for the next who comes (agent-runtime 5.4, step
@@ -29,12 +29,17 @@ pub struct OpenRequest {
     pub started: ModelRequestStart,
 }
 
-/// A call that a client fulfils.
+/// A call that was handed over and whose result has not come.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CustomRequest {
+pub struct HandedOver {
     pub event_id: EventId,
+    /// Who fulfils it.
+    pub by: Fulfiller,
+    /// The child session that does, if one does.
+    pub child: Option<SessionId>,
     /// The call that it answers; none where a reply's directive asked for it.
     pub intent_id: Option<IntentId>,
+    /// Its tool; of a child, its agent.
     pub name: String,
     pub input: Value,
     pub requested_at: Timestamp,
@@ -45,8 +50,8 @@ pub struct CustomRequest {
 pub struct Progress {
     pub open: Option<OpenWake>,
     pub request: Option<OpenRequest>,
-    pub custom: BTreeMap<EventId, CustomRequest>,
-    /// Calls whose result a client gave and that have no observation yet; at which seq it stands.
+    pub handed_over: BTreeMap<EventId, HandedOver>,
+    /// Calls whose result came and that have no observation yet; at which seq it stands.
     pub arrived: BTreeMap<IntentId, u64>,
     pub usage: SessionUsage,
     pub last_wake: Option<WakeId>,
@@ -117,26 +122,54 @@ impl Progress {
             Body::StatusRescheduled(_) => self.last_stop = None,
             Body::AskReplied(replied) if replied.reply == Reply::DenyAndStop => self.stop_wished = Some(event.seq),
             Body::CustomToolUse(used) => {
-                let request = CustomRequest {
+                let request = HandedOver {
                     event_id: event.id,
+                    by: Fulfiller::Client,
+                    child: None,
                     intent_id: used.intent_id,
                     name: used.name.clone(),
                     input: used.input.clone(),
                     requested_at: event.at,
                 };
-                self.custom.insert(event.id, request);
+                self.handed_over.insert(event.id, request);
+            }
+            Body::ToolUse(used) if used.by_environment => {
+                let request = HandedOver {
+                    event_id: event.id,
+                    by: Fulfiller::Environment,
+                    child: None,
+                    intent_id: Some(used.intent_id),
+                    name: String::new(),
+                    input: Value::Null,
+                    requested_at: event.at,
+                };
+                self.handed_over.insert(event.id, request);
+            }
+            Body::ThreadCreated(made) if made.intent_id.is_some() => {
+                let request = HandedOver {
+                    event_id: event.id,
+                    by: Fulfiller::Child,
+                    child: Some(made.session_thread_id),
+                    intent_id: made.intent_id,
+                    name: made.agent_name.clone(),
+                    input: Value::Null,
+                    requested_at: event.at,
+                };
+                self.handed_over.insert(event.id, request);
             }
             // It closes what a client was asked for, at once: an answer that comes after it is void (agent-runtime 3.3,
             // H26).
-            Body::UserInterrupt(_) => self.custom.clear(),
-            Body::UserCustomToolResult(result) => {
-                let answered = self.custom.remove(&result.custom_tool_use_id);
-                if let Some(intent) = answered.and_then(|request| request.intent_id) {
-                    self.arrived.insert(intent, event.seq);
+            Body::UserInterrupt(_) => self.handed_over.clear(),
+            Body::UserCustomToolResult(result) => self.came(result.custom_tool_use_id, event.seq),
+            Body::UserToolResult(result) => self.came(result.tool_use_id, event.seq),
+            Body::ThreadMessageReceived(said) if said.kind == ThreadMessageKind::Completion => {
+                let of_child = |request: &&HandedOver| request.child == Some(said.from_session_thread_id);
+                if let Some(request) = self.handed_over.values().find(of_child).map(|request| request.event_id) {
+                    self.came(request, event.seq);
                 }
             }
             Body::Observed(observed) => {
-                self.custom.retain(|_, request| request.intent_id != Some(observed.intent_id));
+                self.handed_over.retain(|_, request| request.intent_id != Some(observed.intent_id));
                 self.arrived.remove(&observed.intent_id);
             }
             Body::CallRecovered(recovered) => {
@@ -148,6 +181,18 @@ impl Progress {
             Body::LearningCaptured(learning) => self.learnt.push(learning.dedupe_key.clone()),
             _ => {}
         }
+    }
+
+    /// The result of a handed-over call stands at `seq`.
+    fn came(&mut self, request: EventId, seq: u64) {
+        if let Some(intent) = self.handed_over.remove(&request).and_then(|request| request.intent_id) {
+            self.arrived.insert(intent, seq);
+        }
+    }
+
+    /// What the client of the session was asked for and has not given, oldest first.
+    pub fn asked_of_client(&self) -> impl Iterator<Item = &HandedOver> {
+        self.handed_over.values().filter(|request| request.by == Fulfiller::Client)
     }
 
     /// Requests that count in a wake from its beginning: one that only goes on with what was answered is the same work as

@@ -36,6 +36,9 @@ pub struct Session {
     pub agent_id: Option<AgentId>,
     /// The root of the tree that it belongs to; itself, if it is nobody's child.
     pub root: Option<SessionId>,
+    /// Whose child it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
     pub name: Option<String>,
     pub workspace: Option<String>,
     /// Tools that its client runs.
@@ -66,6 +69,7 @@ impl Session {
                 self.created = true;
                 self.agent_id = created.agent_id;
                 self.root = Some(created.root_session_id);
+                self.parent = created.parent_session_id;
                 self.name.clone_from(&created.name);
                 self.workspace.clone_from(&created.workspace);
                 self.custom_tools.clone_from(&created.custom_tools);

@@ -74,7 +74,9 @@ impl Reader<'_> {
             Conversation::UserMessage(_)
             | Conversation::SystemMessage(_)
             | Conversation::UserInterrupt(_)
-            | Conversation::UserCustomToolResult(_) => {
+            | Conversation::UserCustomToolResult(_)
+            | Conversation::UserToolResult(_)
+            | Conversation::ThreadMessageReceived(_) => {
                 self.folded.said.extend(Input::of(event, body).map(|input| (event.id, input)));
             }
             Conversation::ModelRequestStart(start) => {
@@ -133,6 +135,12 @@ impl Reader<'_> {
             Conversation::InvocationResolved(resolved) => self.folded.context.facts.resolved(resolved),
             Conversation::CustomToolUse(used) => {
                 self.folded.context.handed_over.extend(used.intent_id.map(|_| event.id));
+            }
+            Conversation::ToolUse(used) => {
+                self.folded.context.handed_over.extend(used.by_environment.then_some(event.id));
+            }
+            Conversation::ThreadCreated(made) => {
+                self.folded.context.awaited_children.extend(made.intent_id.map(|_| made.session_thread_id));
             }
             Conversation::ContextCompacted(compacted) => {
                 let summary: String = self.open(&compacted.summary).await?;

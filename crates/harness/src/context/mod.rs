@@ -21,7 +21,7 @@ mod wake_message;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use portcullis_base::{Digest, EventId, MessageId};
+use portcullis_base::{Digest, EventId, MessageId, SessionId};
 use portcullis_event::Observed;
 use portcullis_event::facts::{Verification, VerificationKind, WakeQueued};
 use portcullis_event::fold::Input;
@@ -136,6 +136,8 @@ pub(crate) struct Context {
     pub(crate) unshown: UnshownInput,
     /// Events that handed a call of the model to a client: what answers them is the result of that call, not a message.
     pub(crate) handed_over: HashSet<EventId>,
+    /// Children that calls waited for: what they said stands where the results of these calls stand.
+    pub(crate) awaited_children: HashSet<SessionId>,
     /// The system prompt that the last request had.
     pub(crate) system: Option<Arc<str>>,
     /// Where each answer that could stay after a compaction begins.
@@ -174,6 +176,7 @@ impl Context {
             newest: None,
             unshown: UnshownInput::default(),
             handed_over: HashSet::new(),
+            awaited_children: HashSet::new(),
             system: None,
             turns: Vec::new(),
             pages: InContext::default(),

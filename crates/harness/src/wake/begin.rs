@@ -5,6 +5,7 @@ use portcullis_event::facts::{
     Activation, ActivationKind, InputConsumed, Priority, SpanStarted, StatusRunning, StopReason, WakeCancelled,
     WakeConsumed, WakeQueued,
 };
+use portcullis_event::facts::{ThreadMessageKind, text_of};
 use portcullis_event::fold::{Input, InputContent, OpenRequest};
 use portcullis_event::{SessionStatus, State};
 use portcullis_pipeline::{Append, Disposition, Halt, Session};
@@ -45,7 +46,7 @@ pub(super) fn is_due(state: &State, now: Timestamp) -> bool {
 }
 
 fn found(state: &State, now: Timestamp, whom: WokenFor) -> PendingWork {
-    let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
+    let waits = state.asks.pending().next().is_some() || !state.progress.handed_over.is_empty();
     // Another process may have run what waited (`approvals allow`): the model has yet to hear of it.
     let moved_on = !waits && state.session.status == SessionStatus::RequiresAction;
     PendingWork {
@@ -250,7 +251,7 @@ impl<'a> Wake<'a> {
                 InputContent::Interrupt { note } => self.stop_note.clone_from(note),
                 // What a person says is work of its own.
                 InputContent::Message { .. } => (self.requests, self.loops, self.limit) = (0, Default::default(), None),
-                InputContent::System { .. } | InputContent::CustomResult { .. } => {}
+                InputContent::System { .. } | InputContent::Result { .. } | InputContent::FromThread { .. } => {}
             }
         }
         let event_ids: Vec<_> = inputs.iter().map(|input| input.event_id).collect();
@@ -271,13 +272,17 @@ impl<'a> Wake<'a> {
                     self.added.push(AddedPart::Text(interrupted(note.as_deref())));
                 }
                 // It stands where the result of its call stands.
-                InputContent::CustomResult { custom_tool_use_id, .. }
-                    if self.context.handed_over.contains(custom_tool_use_id) => {}
-                InputContent::CustomResult { custom_tool_use_id, content, is_error } => {
-                    let words = portcullis_event::facts::text_of(content);
+                InputContent::Result { of, .. } if self.context.handed_over.contains(of) => {}
+                InputContent::FromThread { from, kind: ThreadMessageKind::Completion, .. }
+                    if self.context.awaited_children.contains(from) => {}
+                InputContent::Result { of, content, is_error } => {
                     let how = if *is_error { "failed" } else { "answered" };
-                    let line = format!("[custom-tool-result] {custom_tool_use_id} {how}");
-                    self.added.push(AddedPart::Text(fence::answered(line, words)));
+                    let line = format!("[custom-tool-result] {of} {how}");
+                    self.added.push(AddedPart::Text(fence::answered(line, text_of(content))));
+                }
+                InputContent::FromThread { from, content, .. } => {
+                    let line = format!("[thread-message] from {from}");
+                    self.added.push(AddedPart::Text(fence::answered(line, text_of(content))));
                 }
             }
         }
@@ -336,7 +341,7 @@ impl<'a> Wake<'a> {
 
 /// Whether an input asks for nothing: an interrupt, or a client's result, which the interrupt made void (H26).
 fn is_no_word(input: &Input) -> bool {
-    matches!(input.said, InputContent::Interrupt { .. } | InputContent::CustomResult { .. })
+    matches!(input.said, InputContent::Interrupt { .. } | InputContent::Result { .. } | InputContent::FromThread { .. })
 }
 
 fn activation(found: &PendingWork) -> Activation {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis_base::{Code, EventId};
+use portcullis_base::{Code, EventId, Fulfiller};
 use portcullis_event::State;
 use portcullis_event::facts::{Disposition as Acked, SpanResult, StopReason};
 use portcullis_pipeline::{Attended, Disposition, Halt, Proposal, Stopping};
@@ -124,7 +124,7 @@ impl Wake<'_> {
 
     fn any_waits(&self) -> bool {
         self.session.with_state(|state| {
-            let handed_over = state.progress.custom.values().any(|request| request.intent_id.is_some());
+            let handed_over = state.progress.handed_over.values().any(|request| request.intent_id.is_some());
             handed_over || state.asks.pending().next().is_some()
         })
     }
@@ -139,11 +139,15 @@ impl Wake<'_> {
         self.flush().await?;
         let event_ids = self.blocking().await?;
         let summary = self.session.with_state(awaited);
-        self.rests(StopReason::RequiresAction { event_ids: event_ids.clone() }, &summary);
+        // Who waits for a child or an environment alone asks nobody to act: its session reads as running.
+        if !event_ids.is_empty() {
+            self.rests(StopReason::RequiresAction { event_ids: event_ids.clone() }, &summary);
+        }
         self.span(SpanResult::Blocked, Acked::Acked, &summary, None, None);
         self.facts.idle();
         self.flush().await?;
-        Ok(self.end(WakeStop::RequiresAction(event_ids)))
+        let stop = if event_ids.is_empty() { WakeStop::Elsewhere } else { WakeStop::RequiresAction(event_ids) };
+        Ok(self.end(stop))
     }
 
     /// The `agent.*_use` events that wait for an answer, oldest first.
@@ -151,7 +155,10 @@ impl Wake<'_> {
         let asks = portcullis_store::AskFilter { session: Some(self.session.key().session), pending: true };
         let rows = self.session.gate().store().asks(self.session.key().tenant, asks).await?;
         let mut ids: Vec<EventId> = rows.iter().filter_map(|row| row.tool_use_id).collect();
-        ids.extend(self.session.with_state(|state| state.progress.custom.keys().copied().collect::<Vec<_>>()));
+        ids.extend(
+            self.session
+                .with_state(|state| state.progress.asked_of_client().map(|one| one.event_id).collect::<Vec<_>>()),
+        );
         // Ids begin with their time.
         ids.sort_unstable();
         Ok(ids)
@@ -162,13 +169,19 @@ impl Wake<'_> {
 fn awaited(state: &State) -> String {
     let asked = state.asks.pending().filter_map(|ask| state.intents.get(ask.intent_id));
     let asked: Vec<String> = asked.map(|intent| quoted::name(&intent.tool)).collect();
-    let handed: Vec<String> = state.progress.custom.values().map(|request| quoted::name(&request.name)).collect();
+    let of = |by: Fulfiller| {
+        let requests = state.progress.handed_over.values().filter(move |request| request.by == by);
+        requests.map(|request| quoted::name(&request.name)).collect::<Vec<_>>().join(", ")
+    };
     let mut words = Vec::new();
     if !asked.is_empty() {
         words.push(format!("Awaiting confirmation to run {}.", asked.join(", ")));
     }
-    if !handed.is_empty() {
-        words.push(format!("Awaiting the client's result of {}.", handed.join(", ")));
-    }
+    let whose = [
+        (of(Fulfiller::Client), "Awaiting the client's result of"),
+        (of(Fulfiller::Environment), "Awaiting the environment's result of"),
+        (of(Fulfiller::Child), "Waiting for the child session of"),
+    ];
+    words.extend(whose.iter().filter(|(names, _)| !names.is_empty()).map(|(names, what)| format!("{what} {names}.")));
     words.join(" ")
 }

@@ -73,6 +73,7 @@ impl Wake<'_> {
                     None => directive.summary.clone(),
                 };
                 self.rests(reason.clone(), &summary);
+                self.session.complete_for_parent(&mut self.facts, &visible, reason.as_str());
                 self.span_after(SpanResult::Success, Disposition::Acked, &summary, after, None);
                 WakeEnd { limit, ..self.end(WakeStop::Idle(reason)) }
             }

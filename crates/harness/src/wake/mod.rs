@@ -126,6 +126,8 @@ pub enum WakeStop {
     Idle(StopReason),
     /// A person must answer.
     RequiresAction(Vec<EventId>),
+    /// A child session or the worker of its environment must finish first.
+    Elsewhere,
     /// It goes on by itself at this time.
     Rescheduled(Timestamp),
     /// The model could not be asked; it is tried again at this time.

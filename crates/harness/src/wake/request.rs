@@ -379,7 +379,7 @@ impl Wake<'_> {
             let look = extras.first_look(&said, &state.shell).filter(|look| offered(look.tool));
             let facts = NoteFacts {
                 look: look.as_ref(),
-                waits: state.asks.pending().next().is_some() || !state.progress.custom.is_empty(),
+                waits: state.asks.pending().next().is_some() || !state.progress.handed_over.is_empty(),
                 budget: &weighed,
                 unknown: &self.unknown,
                 context_tool: extras.context_tool().filter(|tool| offered(tool)),

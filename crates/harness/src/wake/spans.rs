@@ -36,6 +36,7 @@ pub(super) fn ended(woken: Result<&Woken, &Halt>) {
         Ok(Woken::Executed(end)) => match &end.stop {
             WakeStop::Idle(reason) => reason.as_str(),
             WakeStop::RequiresAction(_) => "requires_action",
+            WakeStop::Elsewhere => "elsewhere",
             WakeStop::Rescheduled(_) => "rescheduled",
             WakeStop::Retrying { .. } => "retrying",
             WakeStop::GaveUp { .. } => "gave_up",

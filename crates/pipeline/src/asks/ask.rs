@@ -78,6 +78,7 @@ pub(crate) async fn raise(
         intent_id: intent.id,
         evaluated_permission: "ask".to_owned(),
         evaluation: session.tidy(&ask.reason, SUMMARY_MAX),
+        by_environment: false,
     };
     session.note(facts, intent.turn_id, &used);
     let root = session.surface_ask(ask_id, &used, facts);

@@ -1,14 +1,41 @@
 //! Asks of descendants (tool-contract 13.6, L38): whoever watches the root of a session sees what every child of it
-//! asks, and how that ended. The copies go through the outbox of the append that they tell of, so that neither is there
+//! asks, and how that ended; and the parent of a session hears when its child is done. The copies go through the outbox of the append that they tell of, so that neither is there
 //! without the other.
 
 use portcullis_base::{AppendId, AskId, EventId, OutboxId, SessionId};
-use portcullis_event::facts::{AtRoot, ToolResult, ToolUse};
-use portcullis_event::{EventBody, Observed};
-use portcullis_store::{OutboxEntry, OutboxKind};
+use portcullis_event::facts::{AtRoot, Block, ThreadMessageKind, ThreadMessageReceived, ToolResult, ToolUse};
+use portcullis_event::{Actor, EventBody, Observed, Stamp};
+use portcullis_store::{OutboxEntry, OutboxEvent, OutboxKind};
 
 use crate::sessions::append::Append;
-use crate::sessions::session::SessionShared;
+use crate::sessions::session::{Session, SessionShared};
+
+impl Session {
+    /// Tells the parent, if there is one, that this session is done with what it was asked: once a wake, in the append that
+    /// says so here.
+    pub fn complete_for_parent(&self, facts: &mut Append, words: &str, outcome: &str) {
+        let shared = &self.shared;
+        let Some(parent) = shared.state().session.parent else { return };
+        let said = ThreadMessageReceived {
+            from_session_thread_id: shared.key.session,
+            from_agent_name: Some(shared.scope.agent.clone()),
+            content: vec![Block::text(shared.scope.redactor.redact_text(words))],
+            kind: ThreadMessageKind::Completion,
+            outcome: Some(outcome.to_owned()),
+        };
+        let (ids, now) = (&*shared.gate.ids, shared.gate.clock.now());
+        let actor = Actor::agent(&shared.scope.agent);
+        let stamp = Stamp { ids, clock: &*shared.gate.clock, actor: &actor, turn_id: None, wake_id: None };
+        let dedupe = match shared.wake() {
+            Some(wake) => format!("completion:{}:{wake}", shared.key.session),
+            None => format!("completion:{}:{}", shared.key.session, shared.state().seq),
+        };
+        let events = vec![OutboxEvent::of(&stamp.draft(&said), dedupe)];
+        let append_id = AppendId::make(ids, now);
+        let work = OutboxKind::Deliver { session_id: parent, append_id, actor, events };
+        facts.outbox.push(OutboxEntry { id: OutboxId::make(ids, now), tenant: shared.key.tenant, at: now, work });
+    }
+}
 
 impl SessionShared {
     /// The root of the tree, if this session is somebody's child.

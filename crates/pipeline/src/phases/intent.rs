@@ -6,7 +6,7 @@ use portcullis_base::{Actor, Digest, IntentId, MenuId, MessageId, TurnId};
 use portcullis_event::fold::Ask;
 
 use crate::registry::menu::Turn;
-use crate::tasks::external::ClientResult;
+use crate::tasks::handed_over::ArrivedResult;
 
 /// What a model, or a person at a terminal, proposes. The only thing a provider adapter can make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) enum Origin {
         executor_id: Option<String>,
         ask: Option<Box<Ask>>,
         /// What the client that ran it gave back.
-        arrived: Option<Box<ClientResult>>,
+        arrived: Option<Box<ArrivedResult>>,
     },
 }
 
@@ -62,7 +62,7 @@ impl Intent {
     }
 
     /// The result that this intent comes back with: what it did is done, whatever is decided now.
-    pub(crate) fn arrived(&self) -> Option<&ClientResult> {
+    pub(crate) fn arrived(&self) -> Option<&ArrivedResult> {
         match &self.origin {
             Origin::Stored { arrived, .. } => arrived.as_deref(),
             Origin::Fresh => None,

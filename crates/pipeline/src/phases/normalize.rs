@@ -46,7 +46,11 @@ struct OutcomeMeaning {
 }
 
 pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut Append) -> Settled {
-    let RawResult { invocation, outcome, reported, streams, duration, stop } = raw;
+    let RawResult { invocation, outcome, mut reported, streams, duration, stop } = raw;
+    // What it changed in the log stands, whatever it says of itself.
+    let in_log = session.effect_of(invocation.authorized.validated.visible.intent.id);
+    let in_log = in_log.map(|effected| effected.side_effects.items).unwrap_or_default();
+    reported.side_effects.extend(in_log.iter().cloned());
     let returned = matches!(outcome, Outcome::Done(_));
     let mut meaning = meaning(outcome, &invocation);
     if reported.nothing_found && meaning.code == Code::Ok {
@@ -54,6 +58,7 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     }
     let read_only = seam::semantics(&invocation.tool).read_only;
     let claimed = meaning.failure.as_ref().and_then(|failure| failure.side_effects.clone());
+    let claimed = claimed.map(|claimed| claimed.and(in_log));
     let mut permission = invocation.authorized.permission.clone();
     let mut warnings: Vec<String> = invocation.warnings.iter().cloned().chain(reported.warnings).collect();
     if reported.shell_refused > 0 {

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use portcullis_base::{Code, InvocationId, MessageId, SessionId, limits};
-use portcullis_contract::{Concurrency, Tool, seam};
+use portcullis_contract::{Concurrency, Semantics, Tool, seam};
+use portcullis_event::EventBody as _;
 use portcullis_event::facts::{InvocationStarted, Plan, Scheduled};
-use portcullis_store::{LockKey, StoreError};
+use portcullis_store::{Commit, LockKey, StoreError};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -94,7 +95,8 @@ pub(crate) async fn schedule(
     note_start(session, &authorized, &planned, &mut facts);
 
     let working = (!inert).then(|| session.at_work.enter(intent.id));
-    if !inert {
+    // The start of a call that changes nothing but the log is durable with its effect (tool-contract 10.2).
+    if !inert && !seam::semantics(&planned.tool).in_log {
         facts.take.clone_from(&planned.keys);
         match commit_a(session, facts, &cancel).await? {
             Ok(()) => facts = Append::new(),
@@ -159,7 +161,7 @@ async fn plan(
         return Err(no_room(&full).into());
     }
     let id = InvocationId::make(&*session.gate.ids, session.gate.clock.now());
-    let keys: Vec<LockKey> = keys(semantics.concurrency, inert, authorized, &authorized.validated.names)
+    let keys: Vec<LockKey> = keys(semantics, inert, authorized, &authorized.validated.names)
         .into_iter()
         .map(|key| LockKey { location: session.scope.location, key })
         .collect();
@@ -260,7 +262,7 @@ async fn commit_a(
     let calls = std::mem::take(&mut facts.calls);
     let give_up = session.gate.clock.monotonic() + KEY_WAIT;
     let mut pause = KEY_RETRY.0;
-    let (mut commit, reserved) = session.commit_of(facts);
+    let (commit, reserved) = session.commit_of(facts);
     loop {
         match session.try_commit(commit.clone()).await {
             Ok(()) => {
@@ -271,7 +273,7 @@ async fn commit_a(
                 // A key that lingers comes free by itself, soon, and there is nobody to recover.
                 if until.is_none() {
                     if session.gate.clock.monotonic() >= give_up {
-                        let facts = take_back(&mut commit, reserved, calls);
+                        let facts = take_back(commit, reserved, calls);
                         return Ok(Err((facts, key_held(session, &key, holder))));
                     }
                     session.recover_if_dead(session.key.tenant, holder).await;
@@ -287,7 +289,7 @@ async fn commit_a(
                     () = passed => false,
                 };
                 if cancelled {
-                    let facts = take_back(&mut commit, reserved, calls);
+                    let facts = take_back(commit, reserved, calls);
                     return Ok(Err((facts, cancelled_before_start())));
                 }
                 pause = (pause * 2).min(KEY_RETRY.1);
@@ -297,30 +299,19 @@ async fn commit_a(
     }
 }
 
-/// The facts of a commit that never happened, without the start that never came.
-fn take_back(
-    commit: &mut portcullis_store::Commit,
-    reserved: Vec<QuotaReservation>,
-    calls: Vec<(MessageId, String)>,
-) -> Append {
-    let mut facts = Append::new();
-    facts.calls = calls;
-    facts.free = std::mem::take(&mut commit.free);
-    facts.linger = std::mem::take(&mut commit.linger);
-    facts.events = std::mem::take(&mut commit.events);
-    facts.events.retain(|draft| draft.kind.as_str() != "tool.invocation.started");
-    facts.blobs = std::mem::take(&mut commit.blobs);
-    facts.artifacts = std::mem::take(&mut commit.artifacts);
-    facts.reserved = reserved;
-    facts.sealed = std::mem::take(&mut commit.sealed);
-    // A grant that answered has been used, whatever came after it.
-    facts.records = std::mem::take(&mut commit.records);
-    facts.outbox = std::mem::take(&mut commit.outbox);
+/// The facts of a commit that never happened, without the start that never came. A grant that answered has been used,
+/// whatever came after it.
+fn take_back(commit: Commit, reserved: Vec<QuotaReservation>, calls: Vec<(MessageId, String)>) -> Append {
+    let mut facts = Append::of_refused(commit, reserved, calls);
+    facts.take.clear();
+    facts.events.retain(|draft| draft.kind != InvocationStarted::KIND);
     facts
 }
 
-fn keys(concurrency: Concurrency, inert: bool, authorized: &Authorized, names: &CallRedactor) -> Vec<String> {
-    let mut keys = match concurrency {
+fn keys(semantics: &Semantics, inert: bool, authorized: &Authorized, names: &CallRedactor) -> Vec<String> {
+    let mut keys = match semantics.concurrency {
+        // Versions of rows stand for keys there.
+        _ if semantics.in_log => Vec::new(),
         // Files are written by rename, so a read never sees half a write: inert calls take none (tool-contract §14).
         _ if inert => Vec::new(),
         Concurrency::Safe => Vec::new(),

@@ -161,7 +161,7 @@ fn invalid(
     Step::Refused(refuse_and_void(session, &visible.intent, refusal, facts))
 }
 
-fn failed(found: Precondition) -> Refusal {
+pub(crate) fn failed(found: Precondition) -> Refusal {
     let parts = seam::precondition_parts(found);
     Refusal::new(parts.code, parts.message).reason(parts.reason).errors(shown(parts.faults))
 }

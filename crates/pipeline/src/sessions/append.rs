@@ -36,6 +36,16 @@ pub struct Append {
     head: Option<Head>,
 }
 
+/// See [`Append::extent`].
+pub(crate) struct AppendExtent {
+    events: usize,
+    blobs: usize,
+    artifacts: usize,
+    reserved: usize,
+    records: usize,
+    outbox: usize,
+}
+
 /// Facts in front of several calls that run together: whichever of them is written first takes them along.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Head(Arc<Mutex<Append>>);
@@ -119,6 +129,47 @@ impl Append {
     /// Bytes as the store counts them.
     pub(crate) fn bytes(&self) -> usize {
         self.events.iter().map(|draft| draft.payload.len()).sum::<usize>() + self.blob_bytes()
+    }
+
+    /// The facts of a commit that the store refused. Nothing of it was written.
+    pub(crate) fn of_refused(commit: Commit, reserved: Vec<QuotaReservation>, calls: Vec<(MessageId, String)>) -> Self {
+        Self {
+            events: commit.events,
+            take: commit.take,
+            free: commit.free,
+            linger: commit.linger,
+            blobs: commit.blobs,
+            artifacts: commit.artifacts,
+            reserved,
+            sealed: commit.sealed,
+            records: commit.records,
+            outbox: commit.outbox,
+            calls,
+            idle: commit.idle,
+            ..Self::default()
+        }
+    }
+
+    /// How much it holds of what a running call can add to.
+    pub(crate) fn extent(&self) -> AppendExtent {
+        AppendExtent {
+            events: self.events.len(),
+            blobs: self.blobs.len(),
+            artifacts: self.artifacts.len(),
+            reserved: self.reserved.len(),
+            records: self.records.len(),
+            outbox: self.outbox.len(),
+        }
+    }
+
+    /// Takes off what was added since it had this extent.
+    pub(crate) fn cut_back(&mut self, to: &AppendExtent) {
+        self.events.truncate(to.events);
+        self.blobs.truncate(to.blobs);
+        self.artifacts.truncate(to.artifacts);
+        self.reserved.truncate(to.reserved);
+        self.records.truncate(to.records);
+        self.outbox.truncate(to.outbox);
     }
 
     pub(crate) fn into_commit(self, key: SessionKey, worker: WorkerId, fence: u64, id: AppendId, seq: u64) -> Commit {

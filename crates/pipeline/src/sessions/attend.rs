@@ -26,7 +26,7 @@ use crate::phases::step::Halt;
 use crate::phases::stored_input::input_hash;
 use crate::sessions::append::Append;
 use crate::sessions::session::{Session, SessionShared};
-use crate::tasks::external::ClientResult;
+use crate::tasks::handed_over::ArrivedResult;
 
 /// An intent that attending moved on.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Session {
                 if shared.state().intents.get(intent.intent_id).is_none_or(|now| now.state != IntentState::Started) {
                     return Ok(None);
                 }
-                self.settle_unknown(intent).await.map(Some)
+                self.settle_started(intent).await.map(Some)
             }
             (IntentState::Completed, _) => self.arrived(intent.intent_id).await,
             (IntentState::Observed, _) => Ok(None),
@@ -209,7 +209,7 @@ impl Session {
         &self,
         intent: &fold::Intent,
         ask: Option<fold::Ask>,
-        result: ClientResult,
+        result: ArrivedResult,
     ) -> Result<Disposition, Halt> {
         let Some(input) = self.stored_input(intent).await? else { return self.settle_unopened(intent).await };
         let mut back = stored(intent, input, ask);
@@ -255,6 +255,14 @@ impl Session {
         shared.note(&mut facts, entry.turn_id, &checked);
         let observed = refuse_and_void(shared, &entry, refusal, &mut facts);
         self.finish(intent, *observed, facts).await
+    }
+
+    /// Started, and no end: what it changed in the log settles it; else nobody knows what it did.
+    async fn settle_started(&self, intent: &fold::Intent) -> Result<Disposition, Halt> {
+        match &intent.effected {
+            Some(effected) => self.settle_effected(intent, effected).await,
+            None => self.settle_unknown(intent).await,
+        }
     }
 
     /// Started, and no word of how it ended: it is never run again by itself (L73).
@@ -461,7 +469,7 @@ impl Session {
         let started: Vec<fold::Intent> =
             shared.state().intents.open().filter(|i| i.state == IntentState::Started).cloned().collect();
         for intent in started {
-            self.settle_unknown(&intent).await?;
+            self.settle_started(&intent).await?;
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ use crate::scope::Scope;
 use crate::sessions::append::Append;
 use crate::sessions::fold_cache::FoldedSession;
 use crate::sessions::running_calls::AtWork;
+use crate::tasks::effect_book::EffectDesk;
 use crate::tasks::running_tasks::TaskList;
 
 /// Events read at once while a log is folded.
@@ -56,6 +57,8 @@ pub(crate) struct SessionShared {
     /// Those who stand in that line.
     pub(crate) in_line: AtomicUsize,
     pub(crate) at_work: AtWork,
+    /// Those of them that may make an effect in the log.
+    pub(crate) effect_desk: EffectDesk,
     /// Calls that go on after their observation.
     pub(crate) tasks: TaskList,
     pub(crate) loops: Arc<LoopGuard>,
@@ -96,6 +99,7 @@ impl SessionShared {
             lane: Arc::default(),
             in_line: AtomicUsize::new(0),
             at_work: AtWork::default(),
+            effect_desk: EffectDesk::default(),
             tasks: TaskList::default(),
             loops,
             attending: tokio::sync::Mutex::default(),
@@ -220,11 +224,18 @@ impl SessionShared {
         }
         drop(slots);
         committed?;
-        // At once: a caller may wait for it at the root. What fails here waits in the outbox for the next who delivers.
-        if copies && let Err(error) = portcullis_store::deliver_outbox(&*self.gate.store).await {
-            tracing::warn!(session = %self.key.session, "the root was not told yet: {error}");
+        if copies {
+            self.hand_out().await;
         }
         Ok(())
+    }
+
+    /// Delivers what was committed for other logs, at once: a caller may wait for it at the root. What fails here waits in
+    /// the outbox for the next who delivers.
+    pub(crate) async fn hand_out(&self) {
+        if let Err(error) = portcullis_store::deliver_outbox(&*self.gate.store).await {
+            tracing::warn!(session = %self.key.session, "other sessions were not told yet: {error}");
+        }
     }
 
     /// One durable append. A lost answer is never assumed to be a yes or a no: the same commit is
@@ -425,7 +436,7 @@ impl Session {
             let nothing_left = state.movable_asks().next().is_none() && state.session.queued.is_empty();
             // A wake that is open is work by itself, and so is input, unless it has to wait for an answer
             // (agent-runtime 3.3).
-            let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
+            let waits = state.asks.pending().next().is_some() || !state.progress.handed_over.is_empty();
             let said = !state.inbox.pending().is_empty() && !waits;
             // What waited was run by a process that asks no model (`approvals allow`): the model has yet to hear of it.
             let unheard = !waits && state.session.status == SessionStatus::RequiresAction;

@@ -89,7 +89,7 @@ fn ends(re: &Re, text: &[char], from: &BTreeSet<usize>) -> BTreeSet<usize> {
 }
 
 /// `i`ntent `l`ookup `v`alidation `p`ermission `a`sked `r`eplied `c`losed s`q`ueued `s`tarted `d`one
-/// `u`nknown (recovered) e`x`tra artifact pro`g`ress `b`ackgrounded `t`ask ended `E`. An approval that is void at
+/// `u`nknown (recovered) e`x`tra artifact pro`g`ress e`f`fected `b`ackgrounded `t`ask ended `E`. An approval that is void at
 /// dispatch is closed there, after the re-check that voided it; one that was given to a held call, where the call
 /// stands. A call that goes into the background has its
 /// observation before its end (docs/decisions/pipeline-and-recovery.md, "A background task has its observation first").
@@ -97,7 +97,7 @@ const LANGUAGE: &str = "ilE\
     |ilv+p?v*q?v*E\
     |ilv+pa(c|r)v*q?v*E\
     |ilv+parv*q?v*cE\
-    |ilv+p(ar)?v*qv*(s(g|p(a(c|rc?))?)*(d|u))+x*E\
+    |ilv+p(ar)?v*qv*(s(g|p(a(c|rc?))?)*(f(g|p(a(c|rc?))?)*)?(d|u))+x*E\
     |ilv+p(ar)?v*qv*sg*bEg*(dx*|u)t";
 
 fn in_language(word: &str) -> bool {
@@ -192,6 +192,7 @@ fn words(events: &[Event]) -> BTreeMap<IntentId, String> {
                 Some((b.intent_id, 's'))
             }
             Body::InvocationProgressed(b) => started.get(&b.invocation_id).map(|id| (*id, 'g')),
+            Body::InvocationEffected(b) => Some((b.intent_id, 'f')),
             Body::InvocationBackgrounded(b) => started.get(&b.invocation_id).map(|id| (*id, 'b')),
             Body::TaskCompleted(b) => Some((b.intent_id, 't')),
             Body::InvocationCompleted(b) => Some((b.intent_id, 'd')),

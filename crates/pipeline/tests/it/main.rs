@@ -5,9 +5,11 @@
 mod appends;
 mod asks;
 mod bounding;
+mod children;
 mod choice;
 mod common;
 mod crash;
+mod effects;
 mod grammar;
 mod leases;
 mod lineage;

@@ -172,8 +172,8 @@ impl AskAnswering<'_> {
         }
         let state = self.archive.state(self.row.session_id).await?;
         let intent = Some(self.row.intent_id);
-        if let Some((event, _)) = state.progress.custom.iter().find(|(_, request)| request.intent_id == intent) {
-            return Ok(CallEnd::WithClient(*event));
+        if let Some(event) = state.progress.asked_of_client().find(|request| request.intent_id == intent) {
+            return Ok(CallEnd::WithClient(event.event_id));
         }
         let head = self.archive.head(self.row.session_id).await?;
         Ok(head.and_then(|head| head.lease_owner).map_or(CallEnd::NotRun, CallEnd::InUse))

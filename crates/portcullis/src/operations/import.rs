@@ -190,8 +190,8 @@ fn left_to_do(events: &[Event]) -> Option<String> {
     if let Some(wake) = state.wakes.pending().next() {
         return Some(format!("{} in it waits for its time", wake.queued_wake_id));
     }
-    if let Some(request) = state.progress.custom.keys().next() {
-        return Some(format!("a custom call in it ({request}) waits for its result"));
+    if let Some(request) = state.progress.handed_over.keys().next() {
+        return Some(format!("a call in it ({request}) waits for its result"));
     }
     let open = state.progress.open.as_ref()?;
     Some(format!("{} in it has not ended", open.wake_id))

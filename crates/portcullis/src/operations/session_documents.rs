@@ -4,7 +4,7 @@ use portcullis_agent::calls::RecordedCall;
 use portcullis_agent::status::{Activation, Standing, head_reads_as};
 use portcullis_agent::tree::{Branch, Forest};
 use portcullis_base::SessionId;
-use portcullis_event::fold::CustomRequest;
+use portcullis_event::fold::HandedOver;
 use portcullis_harness::Settings as Wakes;
 use portcullis_store::SessionSummary;
 use serde_json::{Value, json};
@@ -70,14 +70,13 @@ pub fn tree_document(forest: &Forest, root: SessionId) -> Value {
 pub fn status_document(
     session: SessionId,
     standing: &Standing,
-    answer: &dyn Fn(&CustomRequest) -> String,
+    answer: &dyn Fn(&HandedOver) -> String,
     commands: &[String],
 ) -> Value {
     let Standing { created, head, state, asks, activation } = standing;
     let (resilience, progress) = (Wakes::default(), &state.progress);
     let custom: Vec<Value> = progress
-        .custom
-        .values()
+        .asked_of_client()
         .map(|call| {
             json!({
                 "id": call.event_id, "name": call.name, "input": call.input, "requested_at": call.requested_at,

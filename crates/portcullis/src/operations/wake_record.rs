@@ -74,7 +74,7 @@ impl WorkerReport {
             }
         };
         let mut record = wake_record(end, state);
-        let custom = state.progress.custom.values().next();
+        let custom = state.progress.asked_of_client().next();
         let ask = archive.waiting_asks(self.session).await?.into_iter().next();
         merge_into(
             &mut record,
@@ -199,6 +199,7 @@ pub fn wake_record(end: &WakeEnd, state: &State) -> Value {
     let (word, more) = match &end.stop {
         WakeStop::Idle(reason) => ("idle", json!(reason)),
         WakeStop::RequiresAction(ids) => ("requires_action", json!({"event_ids": ids})),
+        WakeStop::Elsewhere => ("running", Value::Null),
         WakeStop::Rescheduled(at) => ("rescheduling", json!({"next_due_at": at})),
         WakeStop::Retrying { error, at } => {
             ("rescheduling", json!({"failure": error.failure.as_str(), "next_due_at": at}))

@@ -1,70 +1,116 @@
-//! Tools that a client runs (R11, agent-runtime 7.13). Such a call goes through the gate like any other, is handed over
-//! where another would start, and comes back with its result through the same phases; from `normalize` on it is a call
-//! like any other.
+//! Calls that somebody else fulfils: the client of the session (R11, agent-runtime 7.13), the worker of its environment, or a
+//! child session (ruling 54). Such a call goes through the gate like any other, is handed over where another would start,
+//! and comes back with its result through the same phases; from `normalize` on it is a call like any other. While it waits
+//! it holds no lease, lane, key or place of a worker.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use portcullis_base::{Code, IntentId, Recorded, Recovery, SideEffects};
+use futures_util::FutureExt as _;
+use portcullis_base::{Code, EventId, Fulfiller, IntentId, Reason, Recorded, Recovery, SideEffects};
 use portcullis_contract::seam::{self, ToolReport};
-use portcullis_contract::{Content, ExecutorKind, Tool, ToolFailure, ToolName, ToolOrigin};
-use portcullis_event::facts::{CustomTool, CustomToolUse, text_of};
+use portcullis_contract::{Arrival, Content, Tool, ToolName, ToolOrigin};
+use portcullis_event::facts::{Block, CustomTool, CustomToolUse, ToolUse, text_of};
 use portcullis_event::{Body, fold};
 use portcullis_secret::{SENSITIVE_KEYWORD, marks_sensitive, redact_sensitive};
-use serde_json::Value;
+use portcullis_store::StoreError;
+use serde_json::{Value, json};
 
-use crate::gate::Disposition;
+use crate::gate::{Disposition, write_back};
 use crate::phases::execute::{Outcome, RawResult};
 use crate::phases::normalize::Settled;
 use crate::phases::permission::Authorized;
-use crate::phases::refuse::{Refusal, refuse};
+use crate::phases::refuse::{Refusal, refuse, refuse_and_void};
 use crate::phases::schedule::Invocation;
 use crate::phases::step::Halt;
+use crate::phases::validate::{broken, failed};
 use crate::registry::registrations::{Placement, RegistrationGuard};
 use crate::sessions::append::Append;
 use crate::sessions::attend::stored;
 use crate::sessions::session::{Session, SessionShared};
 
-/// The result of a call that its client gave.
+/// The result of a call that was handed over.
 #[derive(Debug, Clone)]
-pub(crate) struct ClientResult {
-    text: String,
-    is_error: bool,
-}
+pub(crate) struct ArrivedResult(Arrival);
 
-/// Whether a client runs it, and has not yet.
-pub(crate) fn is_elsewhere(authorized: &Authorized) -> bool {
+/// Who fulfils a call, if it has not come back yet and its executor does not.
+pub(crate) fn fulfilled_by(authorized: &Authorized) -> Option<Fulfiller> {
     let visible = &authorized.validated.visible;
-    seam::executor(visible.tool()).kind == ExecutorKind::External && visible.intent.arrived().is_none()
+    seam::fulfiller(visible.tool()).filter(|_| visible.intent.arrived().is_none())
 }
 
-/// Hands a call over. It is durable, with the right to run it, before the client can see it (L21).
+/// Hands a call over. It is durable, with the right to run it, before anybody can see it (L21).
 pub(crate) async fn hand_over(
     session: &SessionShared,
     authorized: Authorized,
+    by: Fulfiller,
     mut facts: Append,
 ) -> Result<(Append, Disposition), Halt> {
     let validated = &authorized.validated;
-    let mut input = validated.input.value().clone();
-    let _ = redact_sensitive(seam::input_schema(validated.visible.tool()), &mut input);
-    session.scope.redactor.redact_value(&mut input);
     let intent = &validated.visible.intent;
-    let name = validated.visible.name.to_string();
-    session.note(&mut facts, intent.turn_id, &CustomToolUse { intent_id: Some(intent.id), name, input });
-    // Invariant: it was added on the line above.
+    match by {
+        Fulfiller::Client => {
+            let mut input = validated.input.value().clone();
+            let _ = redact_sensitive(seam::input_schema(validated.visible.tool()), &mut input);
+            session.scope.redactor.redact_value(&mut input);
+            let name = validated.visible.name.to_string();
+            session.note(&mut facts, intent.turn_id, &CustomToolUse { intent_id: Some(intent.id), name, input });
+        }
+        Fulfiller::Environment => {
+            let evaluated_permission = "allow".to_owned();
+            let evaluation = if intent.ask().is_some() { "user" } else { "policy" }.to_owned();
+            let used = ToolUse { intent_id: intent.id, evaluated_permission, evaluation, by_environment: true };
+            session.note(&mut facts, intent.turn_id, &used);
+        }
+        Fulfiller::Child => return to_child(session, authorized, facts).await,
+    }
+    // Invariant: it was added right above.
     let event = facts.events.last().expect("a fact that was just noted").id;
     facts.idle();
     session.flush(facts).await?;
     Ok((Append::new(), Disposition::Elsewhere(event)))
 }
 
-impl ClientResult {
-    /// The result as an execution that ended. What the client did is not for us to see, so nothing is said of it.
+/// Makes the child and hands it the call, in one append: it names the child, and the outbox creates it (ruling 49).
+async fn to_child(
+    session: &SessionShared,
+    authorized: Authorized,
+    mut facts: Append,
+) -> Result<(Append, Disposition), Halt> {
+    let validated = &authorized.validated;
+    let (visible, intent) = (&validated.visible, &validated.visible.intent);
+    let place = session.effect_desk.open_handing_over(intent.id, &mut facts);
+    let caller = (*validated.caller).clone();
+    let preparing =
+        async { seam::hand_over(visible.tool(), &validated.input, validated.resolved.clone(), caller).await };
+    let prepared = AssertUnwindSafe(preparing).catch_unwind().await;
+    let effect = place.close_prepared(&mut facts);
+    let refused = match prepared {
+        Ok(Ok(())) => match session.append_effect(facts, effect.unwrap_or_default()).await {
+            Ok(()) => match session.handed_over_as(intent.id) {
+                Some(event) => return Ok((Append::new(), Disposition::Elsewhere(event))),
+                None => return Err(Halt::TaskLost(format!("{} prepared no child session", visible.name))),
+            },
+            Err((start, StoreError::VersionConflict { kind, id, expected, found })) => {
+                facts = start;
+                let text = format!("{kind} `{id}` was changed meanwhile (expected version {expected}, found {found})");
+                let conflict =
+                    Refusal::new(Code::RuntimePreconditionFailed, text).reason(Some(Reason::VersionMismatch));
+                refuse_and_void(session, intent, conflict, &mut facts)
+            }
+            Err((_, error)) => return Err(error.into()),
+        },
+        Ok(Err(found)) => refuse_and_void(session, intent, failed(found), &mut facts),
+        Err(panic) => broken(session, visible, &*panic, &mut facts),
+    };
+    Ok(write_back(session, *refused, facts))
+}
+
+impl ArrivedResult {
+    /// The result as an execution that ended. What was done elsewhere is not for us to see, so nothing is said of it.
     pub(crate) fn raw(&self, invocation: Invocation) -> RawResult {
-        let executed = match self.is_error {
-            true => Err(ToolFailure::external("the client says that it failed")),
-            false => Ok(Ok(Value::String(self.text.clone()))),
-        };
+        let executed = seam::receive(&invocation.tool, &invocation.authorized.validated.input, &self.0);
         RawResult {
             invocation,
             outcome: Outcome::Done(executed),
@@ -75,10 +121,10 @@ impl ClientResult {
         }
     }
 
-    /// The client's words about a failure stand where a result stands, never among the facts.
+    /// The words of others about a failure stand where a result stands, never among the facts.
     pub(crate) fn explain(&self, settled: &mut Settled) {
-        if self.is_error {
-            settled.content = Some(vec![Content::text(&self.text)]);
+        if self.0.is_error {
+            settled.content = Some(vec![Content::text(&self.0.text)]);
         }
     }
 }
@@ -104,14 +150,30 @@ impl SessionShared {
         }
     }
 
-    /// What a client gave for this call.
-    pub(crate) async fn result_of(&self, intent: IntentId) -> Result<Option<ClientResult>, Halt> {
+    /// The event that handed this call over, while its result has not come.
+    fn handed_over_as(&self, intent: IntentId) -> Option<EventId> {
+        let state = self.state();
+        state.progress.handed_over.values().find(|request| request.intent_id == Some(intent)).map(|one| one.event_id)
+    }
+
+    /// What came back for this call.
+    pub(crate) async fn result_of(&self, intent: IntentId) -> Result<Option<ArrivedResult>, Halt> {
         let Some(seq) = self.state().progress.arrived.get(&intent).copied() else { return Ok(None) };
         let events = self.gate.store.read(self.key, seq.saturating_sub(1), 1).await?;
+        let arrival = |content: &[Block], is_error| Arrival {
+            child: None,
+            text: text_of(content),
+            is_error,
+            details: Value::Null,
+        };
         Ok(events.first().and_then(|event| match event.body() {
-            Body::UserCustomToolResult(result) => {
-                Some(ClientResult { text: text_of(&result.content), is_error: result.is_error })
-            }
+            Body::UserCustomToolResult(result) => Some(ArrivedResult(arrival(&result.content, result.is_error))),
+            Body::UserToolResult(result) => Some(ArrivedResult(arrival(&result.content, result.is_error))),
+            Body::ThreadMessageReceived(said) => Some(ArrivedResult(Arrival {
+                child: Some(said.from_session_thread_id),
+                details: json!({ "outcome": said.outcome }),
+                ..arrival(&said.content, false)
+            })),
             _ => None,
         }))
     }
@@ -162,13 +224,13 @@ pub fn custom_tools(declared: &[CustomTool]) -> Result<BTreeMap<ToolName, Tool>,
 }
 
 impl Session {
-    /// Calls that a client was asked to run and that have no observation.
+    /// Calls that were handed over and have no observation.
     #[must_use]
     pub fn handed_over(&self) -> Vec<IntentId> {
         self.shared.state().intents.open().filter(|intent| intent.handed_over).map(|intent| intent.intent_id).collect()
     }
 
-    /// Nobody waits for a client's result any more: the call is settled, whether one came meanwhile or not (H26).
+    /// Nobody waits for the result of a handed-over call any more: the call is settled, whether one came meanwhile or not (H26).
     ///
     /// # Errors
     /// If the log refused a write.
@@ -182,14 +244,13 @@ impl Session {
     }
 
     pub(crate) async fn settle_given_up(&self, intent: &fold::Intent) -> Result<Disposition, Halt> {
-        let text = "the session was interrupted before the client's result counted; what the client did is not known";
+        let text = "the session was interrupted before the result counted; what was done elsewhere is not known";
         self.settle_unseen(intent, Code::ApprovalSuperseded, text).await
     }
 
     /// A client's result that cannot be brought back to its call: the call happened, and must not be made again unseen.
     pub(crate) async fn settle_unopened(&self, intent: &fold::Intent) -> Result<Disposition, Halt> {
-        let text =
-            "the client gave its result, but the input of the call cannot be opened any more; look at what it did";
+        let text = "the result came, but the input of the call cannot be opened any more; look at what was done";
         self.settle_unseen(intent, Code::OutcomeUnknown, text).await
     }
 
