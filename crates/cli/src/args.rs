@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use portcullis_base::{AskId, EventId, GrantId, InvocationId, IsolationLevel, SessionId, WakeId};
-
 use portcullis::Profile;
+use portcullis_base::{AskId, EventId, GrantId, InvocationId, IsolationLevel, SessionId, WakeId};
 use portcullis_config::{ApprovalMode, ConfigError, Flags, Settings, values};
+use portcullis_terminal::render::{ColorChoice, Term};
 
 /// Runs tools for AI agents through one gate: checked, asked for, recorded, provable.
 #[derive(Debug, Parser)]
@@ -84,6 +84,16 @@ fn approval_modes() -> impl TypedValueParser<Value = ApprovalMode> {
 }
 
 impl Globals {
+    /// Where output goes and in what form.
+    pub fn term(&self) -> Term {
+        let color = match self.color {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::AlwaysAnsi,
+            Color::Never => ColorChoice::Never,
+        };
+        Term::new(self.json, self.quiet, color)
+    }
+
     /// The settings of a run in which a model works: profile `code`, unless a flag says otherwise.
     pub fn settings_of_a_model(&self) -> Result<Settings, ConfigError> {
         let mut settings = self.settings()?;
