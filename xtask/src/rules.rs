@@ -24,6 +24,7 @@ pub const LINES: &[(&str, u8)] = &[
     ("code", LEAF_LINE),
     ("config", 9),
     ("portcullis", 10),
+    ("terminal", 11),
     ("mcp", 11),
     ("server", 11),
     ("cli", 12),

@@ -1,7 +1,8 @@
 //! The words every Portcullis crate shares.
 //!
 //! Owns: ids, [`Timestamp`], [`Digest`], canonical JSON, [`Clock`], [`IdGen`], [`Entropy`], the
-//! closed codes and phases, risk, trust, [`ArtifactRef`], side effects, isolation levels, limits.
+//! closed codes and phases, risk, trust, [`ArtifactRef`], side effects, isolation levels, limits, and how untrusted text
+//! and numbers are shown to a person ([`shown`]).
 //! Knows nothing of: tools, sessions, storage, models. It does no I/O beyond asking the operating
 //! system for the time and for randomness, and only through the traits that tests replace.
 
@@ -24,6 +25,7 @@ mod nearest;
 mod random;
 mod risk;
 mod shell_variables;
+pub mod shown;
 mod trust;
 mod verification;
 mod window;

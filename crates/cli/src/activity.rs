@@ -4,10 +4,10 @@ use portcullis::SessionId;
 use portcullis::harness::{Activity, WakeStop};
 use portcullis::operations::{WorkerDeed, WorkerReport, ask_words};
 use portcullis_event::State;
+use portcullis_terminal::render::{self, Term, safe_line};
 use serde_json::{Value, json};
 
 use crate::hints;
-use crate::render::{self, Term, safe_line};
 use crate::wake;
 use crate::world::World;
 

@@ -7,6 +7,8 @@ use portcullis::operations::{AskAnswering, AskView, ReplyEnd};
 use portcullis::{AskAnswer, AskRow, Observed, Reply};
 use portcullis_base::{AskId, Clock as _, SystemClock};
 use portcullis_config::followed;
+use portcullis_terminal::render::Term;
+use portcullis_terminal::table::table_within;
 use serde_json::json;
 
 use crate::args::{Approvals, Globals};
@@ -15,7 +17,6 @@ use crate::ask_text::AskDetail;
 use crate::ask_view::ShownAsk;
 use crate::exit::{ExitKind, failed};
 use crate::hints;
-use crate::render::{self, Term};
 use crate::world::{World, is_there};
 use crate::{call, person, watch};
 
@@ -87,7 +88,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
             false => &["ASK", "TOOL", "TOUCHES", "WORKSPACE", "SESSION", "EXPIRES"],
         };
         let whole: &[usize] = if narrow { &[0] } else { &[0, 4] };
-        term.print(&render::table_within(term.columns(), whole, header, asks.iter().map(line).collect()))?;
+        term.print(&table_within(term.columns(), whole, header, asks.iter().map(line).collect()))?;
         for row in asks.iter().map(|ask| &ask.row) {
             let touches = ask_words::touches(row);
             if in_a_cell(&touches) != touches {

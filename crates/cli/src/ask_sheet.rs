@@ -4,12 +4,13 @@
 
 use std::time::Instant;
 
+use portcullis_terminal::choice::{Choice, Chooser, Step};
+use portcullis_terminal::pages::{Pages, Size};
+use portcullis_terminal::render::{DIM, styled};
+use portcullis_terminal::typing::Input;
+
 use crate::ask_text::AskDetail;
 use crate::ask_view::ShownAsk;
-use crate::choice::{Choice, Chooser, Step};
-use crate::pages::{Pages, Size};
-use crate::render::{DIM, styled};
-use crate::typing::Input;
 
 /// What is said above the first page when it is shown again.
 const ANEW: &str = "the terminal has another size: this is shown again from its beginning";

@@ -7,11 +7,11 @@ use portcullis::operations::ask_words::{
     self, NAME_CHARS, TouchedView, added, command, command_of, expiry, fact_name, folder, input, session, standing,
     suggestion, tool, unsaid,
 };
+use portcullis_terminal::render::{self, BOLD, DIM, YELLOW, exact, styled};
 use serde_json::Value;
 
 use crate::ask_view::{ShownAsk, changes};
 use crate::hints;
-use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
 
 /// How much of an ask is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,16 +8,16 @@ use portcullis::operations::ask_words::{
     NAME_CHARS, TouchedView, command, command_of, expiry, folder, is_long, session, tool, unsaid,
 };
 use portcullis::operations::{AskView, WholeAsk};
+use portcullis_terminal::choice::{Choice, Chooser};
+use portcullis_terminal::pages::{Pages, Size};
+use portcullis_terminal::render::{self, BOLD, exact, styled};
+use portcullis_terminal::rows::BAR;
 use serde_json::{Value, json};
 
 use crate::approvals::ROLE;
 use crate::ask;
 use crate::ask_text::{AskDetail, SAID, fact, said};
-use crate::choice::{Choice, Chooser};
 use crate::hints;
-use crate::pages::{Pages, Size};
-use crate::render::{self, BOLD, exact, styled};
-use crate::rows::BAR;
 use crate::run::words;
 use crate::world::World;
 

@@ -8,15 +8,16 @@ use portcullis::operations::{AuditReport, HeadLine, StoreAudit, VerifiedSession,
 use portcullis::{LogFault, Proof, VerifiedLog};
 use portcullis_base::{Clock as _, SessionId, SystemClock};
 use portcullis_event::{LOCAL_TENANT, ledger_of, operator_log_of};
+use portcullis_terminal::render::{self, GREEN, RED, Term, exact, styled};
+use portcullis_terminal::waiting;
+use portcullis_terminal::waiting::Bar;
 use serde_json::json;
 
 use crate::args::{Audit, Globals};
 use crate::exit::{ExitKind, failed, usage};
+use crate::export_check;
 use crate::loss;
-use crate::progress::Bar;
-use crate::render::{self, GREEN, RED, Term, exact, styled};
 use crate::world::World;
-use crate::{export_check, spinner};
 
 pub async fn run(what: Audit, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     match what {
@@ -121,7 +122,7 @@ async fn verified(
     let walk = audit.logs(against, &|events| bar.add(events)).await?;
     drop(bar);
     let rest = audit.rest(walk, world.artifacts()?, SystemClock::new().now());
-    Ok(spinner::during(term, "verifying artifacts", rest).await?)
+    Ok(waiting::during(term, "verifying artifacts", rest).await?)
 }
 
 async fn verify_all(world: &World, against: Option<HeadLine>, term: &Term) -> anyhow::Result<ExitKind> {

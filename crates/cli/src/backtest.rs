@@ -8,12 +8,12 @@ use portcullis::operations::{BacktestTally, ChangedDecision};
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
 use portcullis_config::rules_of;
 use portcullis_policy::Layer;
+use portcullis_terminal::render::{self, Term, exact};
+use portcullis_terminal::waiting::Bar;
 
 use crate::args::Globals;
 use crate::exit::ExitKind;
 use crate::policy::sound;
-use crate::progress::Bar;
-use crate::render::{self, Term, exact};
 use crate::world::World;
 
 pub async fn run(file: &Path, since: Option<Duration>, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
@@ -41,16 +41,18 @@ pub async fn run(file: &Path, since: Option<Duration>, globals: &Globals, term: 
 
 fn line(changed: &ChangedDecision, term: &Term) -> anyhow::Result<()> {
     if term.json {
-        return term.bytes(format!("{}\n", serde_json::to_string(changed)?).as_bytes());
+        return Ok(term.bytes(format!("{}\n", serde_json::to_string(changed)?).as_bytes())?);
     }
     let ChangedDecision { session_id, intent_id, old, new, reason, .. } = changed;
     let (old, new) = (render::word(old), render::word(new));
-    term.stream(&format!("{session_id} {intent_id} {old} → {new}: {}", exact(reason, 1_000)))
+    Ok(term.stream(&format!("{session_id} {intent_id} {old} → {new}: {}", exact(reason, 1_000)))?)
 }
 
 fn summary(tally: &BacktestTally, layer: Layer, term: &Term) -> anyhow::Result<()> {
     if term.json {
-        return term.bytes(format!("{}\n", serde_json::to_string(&serde_json::json!({"total": tally}))?).as_bytes());
+        return Ok(
+            term.bytes(format!("{}\n", serde_json::to_string(&serde_json::json!({"total": tally}))?).as_bytes())?
+        );
     }
     let BacktestTally { intents, same, changed, refused_before_the_gate, undecided, not_comparable } = tally;
     let intents = render::count(*intents, "intent");

@@ -11,16 +11,17 @@ use portcullis_base::{AskId, Code, EventId, SessionId, limits};
 use portcullis_config::{ApprovalMode, Settings};
 use portcullis_event::Observed;
 use portcullis_event::facts::BY_FLAG;
+use portcullis_terminal::observed;
+use portcullis_terminal::render::{self, DIM, Term, safe, safe_line, styled};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{CallArgs, Globals};
 use crate::ask;
 use crate::exit::{ExitKind, failed, fault, usage};
-use crate::render::{self, DIM, Term, safe, safe_line, styled};
-use crate::signals::interruptible;
+use crate::interruptible::interruptible;
 use crate::world::{World, workspace};
-use crate::{ask_view, hints, home_workspace, person, told_warnings};
+use crate::{ask_view, hints, home_workspace, observation, person, told_warnings};
 
 /// Who holds a session meanwhile, for others who come across it.
 const ROLE: ProcessRole = ProcessRole::brief("portcullis call");
@@ -63,7 +64,7 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
 /// Shuts the runtime down, which closes the shells of its sessions, and warns of what a person must still be told.
 pub async fn shutdown_and_report(runtime: &Runtime, term: &Term) {
     for (_, found) in runtime.shutdown().await {
-        term.insist(&render::warning(&found));
+        term.insist(&observed::warning(&found));
     }
 }
 
@@ -290,7 +291,7 @@ pub async fn show(
         term.document(&document)?;
         return Ok(ExitKind::of(observed));
     }
-    render::observation(term, observed, &told_warnings::before(world, session, observed).await)?;
+    observation::print(term, observed, &told_warnings::before(world, session, observed).await)?;
     for rule in runtime.gate().rules_against(session, observed) {
         term.note(&format!("  {}", render::exact(&rule, 4_096)));
     }

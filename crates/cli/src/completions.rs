@@ -2,10 +2,10 @@
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
+use portcullis_terminal::render::Term;
 
 use crate::args::Cli;
 use crate::exit::ExitKind;
-use crate::render::Term;
 
 pub fn run(shell: Shell, term: &Term) -> anyhow::Result<ExitKind> {
     let mut script = Vec::new();

@@ -14,16 +14,16 @@ use portcullis_base::{Clock as _, Entropy, IsolationLevel, SystemClock, SystemId
 use portcullis_config::caches::{self, Cache};
 use portcullis_config::{Settings, project_file};
 use portcullis_policy::{EnterprisePolicy, Policy, Rule, lint};
+use portcullis_terminal::render::{self, DIM, GREEN, RED, Term, YELLOW, quoted, safe, size, styled};
+use portcullis_terminal::waiting;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::Globals;
 use crate::exit::ExitKind;
 use crate::hints;
-use crate::render::quoted;
-use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, size, styled};
 use crate::world::{World, workspace};
-use crate::{audit, doctor_models, loss, spinner, telemetry};
+use crate::{audit, doctor_models, loss, telemetry};
 
 /// Room for some thousand calls with their outputs.
 const LOW_SPACE: u64 = 512 << 20;
@@ -93,10 +93,10 @@ pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
             // Whatever else is in a folder that cannot be used would fail for the same reason, and say less.
             if usable {
                 let home = settings.home.clone();
-                let mut workspaces = spinner::during(term, "checking the store", store(settings, &mut findings)).await;
+                let mut workspaces = waiting::during(term, "checking the store", store(settings, &mut findings)).await;
                 workspaces.extend(workspace(globals));
                 let looking = tokio::task::spawn_blocking(move || caches::found(&home, &workspaces));
-                let found = spinner::during(term, "measuring caches", looking).await;
+                let found = waiting::during(term, "measuring caches", looking).await;
                 build_caches(found.unwrap_or_default(), &mut findings);
             }
         }

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use portcullis::operations::EVENTS_AT_ONCE;
 use portcullis_base::SessionId;
 use portcullis_event::Event;
+use portcullis_terminal::render::{DIM, Term, safe, safe_line, styled};
+use portcullis_terminal::signals::interrupts;
 
 use crate::hints;
-use crate::render::{DIM, Term, safe, safe_line, styled};
-use crate::signals::interrupts;
 use crate::world::{LOOK_AGAIN, World};
 
 /// Characters of a summary where there is no terminal whose width would tell.
@@ -77,7 +77,7 @@ fn print(page: &[Event], cursor: &mut Cursor, term: &Term) -> anyhow::Result<()>
             text.push_str(&serde_json::to_string(event)?);
             text.push('\n');
         }
-        return term.bytes(text.as_bytes());
+        return Ok(term.bytes(text.as_bytes())?);
     }
     let columns = term.columns();
     for event in page {
@@ -90,7 +90,7 @@ fn print(page: &[Event], cursor: &mut Cursor, term: &Term) -> anyhow::Result<()>
         let room = columns.map_or(SHORT, |columns| columns.saturating_sub(start.chars().count() + 1).max(LEAST));
         let _ = writeln!(text, "{start}{}", styled(DIM, &safe_line(&summary(event), room)));
     }
-    term.stream(&text)
+    Ok(term.stream(&text)?)
 }
 
 /// `13:48:29.155` of `2026-11-16T13:48:29.155Z`.

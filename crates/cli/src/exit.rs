@@ -19,10 +19,11 @@ use portcullis_event::Observed;
 use portcullis_pipeline::{Halt, ShelfError};
 use portcullis_policy::PolicyError;
 use portcullis_secret::KeyFileError;
+use portcullis_terminal::render::{StreamError, Term, safe};
+use portcullis_terminal::signals::LeaveSignal;
 use serde_json::{Value, json};
 
 use crate::hints;
-use crate::render::{ReaderLeft, Term, safe};
 
 /// How a command ended that did what it could (cli §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,16 @@ impl ExitKind {
             }
             Recorded::Known(Code::PersistFailed | Code::FenceLost) => Self::Broken,
             _ => Self::Failed,
+        }
+    }
+}
+
+impl From<LeaveSignal> for ExitKind {
+    fn from(signal: LeaveSignal) -> Self {
+        match signal {
+            LeaveSignal::Interrupt => Self::Interrupted,
+            LeaveSignal::Terminate => Self::Terminated,
+            LeaveSignal::HangUp => Self::HungUp,
         }
     }
 }
@@ -99,7 +110,7 @@ pub fn report(term: &Term, outcome: anyhow::Result<ExitKind>) -> ExitCode {
     let ended = match outcome {
         Ok(ended) => ended,
         // Only of streams: a result keeps its ending whether or not it was read.
-        Err(error) if error.is::<ReaderLeft>() => ExitKind::Done,
+        Err(error) if matches!(error.downcast_ref(), Some(StreamError::ReaderLeft)) => ExitKind::Done,
         Err(error) => {
             let (line, (ended, internal)) = (one_line(&error), ended_by(&error));
             if term.json && !error.is::<StreamedError>() {
@@ -135,7 +146,7 @@ impl std::error::Error for StreamedError {
 
 /// Ends a stream of documents that has begun: its last one (`last`) says what went wrong, with the exit code.
 pub fn streamed(term: &Term, mut last: Value, error: anyhow::Error) -> anyhow::Error {
-    if !term.json || error.is::<ReaderLeft>() {
+    if !term.json || matches!(error.downcast_ref(), Some(StreamError::ReaderLeft)) {
         return error;
     }
     let ended = ended_by(&error).0;
@@ -177,42 +188,33 @@ fn code_of(error: &anyhow::Error) -> Option<&'static str> {
 /// A command line that is not understood; help is asked for in the same way. A program that wants JSON gets it
 /// here as well.
 pub fn misused(error: &clap::Error) -> ! {
-    if let Some(name) = to_come(error) {
-        let text = format!("`portcullis {name}` is not there yet; `portcullis --help` lists what this version can do");
+    let told = |message: &str| {
         if std::env::args_os().any(|word| word == "--json") {
-            // As below.
-            let _ = writeln!(io::stdout(), "{}", error_document(&text, ExitKind::Usage, None));
+            // Nobody is left to be told that nobody can be told.
+            let _ = writeln!(io::stdout(), "{}", error_document(message, ExitKind::Usage, None));
         }
+    };
+    if let Some(text) = to_come(error).or_else(|| probably_meant(error)) {
+        told(&text);
         let _ = writeln!(io::stderr(), "error: {text}");
         std::process::exit(ExitKind::Usage as i32);
     }
-    if let Some(text) = probably_meant(error) {
-        if std::env::args_os().any(|word| word == "--json") {
-            // As below.
-            let _ = writeln!(io::stdout(), "{}", error_document(&text, ExitKind::Usage, None));
-        }
-        let _ = writeln!(io::stderr(), "error: {text}");
-        std::process::exit(ExitKind::Usage as i32);
-    }
-    if error.use_stderr() && std::env::args_os().any(|word| word == "--json") {
+    if error.use_stderr() {
         let text = error.render().to_string();
-        let message = text.strip_prefix("error: ").unwrap_or(&text).lines().next().unwrap_or_default();
-        // As above.
-        let _ = writeln!(io::stdout(), "{}", error_document(message, ExitKind::Usage, None));
+        told(text.strip_prefix("error: ").unwrap_or(&text).lines().next().unwrap_or_default());
     }
     error.exit()
 }
 
-/// A command of the specification (cli §1) that this version cannot do.
-fn to_come(error: &clap::Error) -> Option<&str> {
+/// What is said of a command of the specification (cli §1) that this version cannot do.
+fn to_come(error: &clap::Error) -> Option<String> {
     const TO_COME: [&str; 6] = ["serve", "mcp", "agents", "check", "vault", "keys"];
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }
-    match error.get(ContextKind::InvalidSubcommand)? {
-        ContextValue::String(name) => TO_COME.contains(&name.as_str()).then_some(name),
-        _ => None,
-    }
+    let ContextValue::String(name) = error.get(ContextKind::InvalidSubcommand)? else { return None };
+    let text = format!("`portcullis {name}` is not there yet; `portcullis --help` lists what this version can do");
+    TO_COME.contains(&name.as_str()).then_some(text)
 }
 
 /// What is said of a mistyped command, where it is clear which one was meant.
@@ -283,7 +285,7 @@ fn ended_by(error: &anyhow::Error) -> (ExitKind, bool) {
             }
         } else if cause.is::<PolicyError>() {
             ExitKind::Usage
-        } else if cause.is::<KeyFileError>() || cause.is::<io::Error>() {
+        } else if cause.is::<KeyFileError>() || cause.is::<io::Error>() || cause.is::<StreamError>() {
             ExitKind::Broken
         } else if cause.is::<ShelfError>() {
             ExitKind::Failed
@@ -360,7 +362,7 @@ fn of_the_world(cause: &(dyn std::error::Error + 'static)) -> bool {
                 | StoreError::LeaseRanOut(_)
                 | StoreError::LockHeld { .. }
         ),
-        None => cause.is::<KeyFileError>() || cause.is::<io::Error>(),
+        None => cause.is::<KeyFileError>() || cause.is::<io::Error>() || cause.is::<StreamError>(),
     }
 }
 

@@ -7,10 +7,10 @@ use portcullis::StoreError;
 use portcullis::operations::{EVENTS_AT_ONCE, Manifest};
 use portcullis_base::SessionId;
 use portcullis_config::DraftFile;
+use portcullis_terminal::render::{self, Term};
+use portcullis_terminal::waiting::Bar;
 
 use crate::exit::failed;
-use crate::progress::Bar;
-use crate::render::{self, Term};
 use crate::world::World;
 
 pub async fn run(
@@ -22,7 +22,7 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     let head = world.archive.head(session).await?.ok_or(StoreError::NoSession(session))?;
     let Some(path) = out else {
-        return written(world, session, with_artifacts, |lines| term.bytes(lines)).await.map(drop);
+        return written(world, session, with_artifacts, |lines| Ok(term.bytes(lines)?)).await.map(drop);
     };
     let cannot = |e: io::Error| match e.kind() {
         io::ErrorKind::AlreadyExists => failed(format!(

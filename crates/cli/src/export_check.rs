@@ -4,10 +4,10 @@ use std::path::Path;
 
 use portcullis::operations::{CheckedExport, HeadLine, Manifest};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
+use portcullis_terminal::render::{self, GREEN, RED, Term, exact, styled};
 
 use crate::audit::name_of;
 use crate::exit::{ExitKind, usage};
-use crate::render::{self, GREEN, RED, Term, exact, styled};
 
 pub fn run(path: &Path, against: Option<HeadLine>, term: &Term) -> anyhow::Result<ExitKind> {
     let manifest = Manifest::read(path)?;

@@ -2,9 +2,9 @@
 
 use portcullis::operations::{AskView, answer_waiting};
 use portcullis::{Runtime, SessionId};
+use portcullis_terminal::render::{Term, safe_line};
 
 use crate::ask_view;
-use crate::render::{Term, safe_line};
 use crate::run::asks;
 use crate::world::World;
 

@@ -2,10 +2,10 @@
 
 use portcullis::SessionId;
 use portcullis::operations::fork_session;
+use portcullis_terminal::render::{self, Term};
 use serde_json::json;
 
 use crate::person;
-use crate::render::{self, Term};
 use crate::world::World;
 
 pub async fn run(world: &World, session: SessionId, at: u64, name: Option<String>, term: &Term) -> anyhow::Result<()> {
@@ -13,7 +13,7 @@ pub async fn run(world: &World, session: SessionId, at: u64, name: Option<String
     let to = forked.session;
     let next = world.command(&format!("run --session {to} 'MESSAGE'"));
     if term.json {
-        return term.document(&json!({
+        return Ok(term.document(&json!({
             "session_id": to,
             "from_session_id": session,
             "at_seq": forked.at,
@@ -21,7 +21,7 @@ pub async fn run(world: &World, session: SessionId, at: u64, name: Option<String
             "left_out": forked.left_out,
             "events": forked.events,
             "commands": [next],
-        }));
+        }))?);
     }
     term.print(&to.to_string())?;
     if let Some(open) = &forked.left_out {

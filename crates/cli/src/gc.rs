@@ -6,13 +6,14 @@ use portcullis::operations::{Garbage, leftover_words};
 use portcullis::{ArtifactRow, Leftover, StoreError};
 use portcullis_base::Timestamp;
 use portcullis_config::caches::{self, Cache};
+use portcullis_terminal::render::{self, Term};
+use portcullis_terminal::table;
+use portcullis_terminal::waiting;
 use serde_json::{Value, json};
 
 use crate::args::{GcArgs, Globals};
 use crate::exit::{ExitKind, failed};
 use crate::person;
-use crate::render::{self, Term};
-use crate::spinner;
 use crate::world::World;
 
 pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
@@ -23,7 +24,7 @@ pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Resul
         let found = Garbage::find(&operator, artifacts.clone(), &world.settings.retention).await?;
         Ok::<_, StoreError>((found, left_over_caches(&world).await?))
     };
-    let (mut found, caches) = spinner::during(term, "looking for what can go", looking).await?;
+    let (mut found, caches) = waiting::during(term, "looking for what can go", looking).await?;
     if args.apply {
         free_caches(&caches)?;
         found = found.free(&operator, &*artifacts).await?;
@@ -39,7 +40,7 @@ pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Resul
     let cached: u64 = caches.iter().map(|cache| cache.bytes).sum();
     let lines = table(&found, &caches);
     if !lines.is_empty() {
-        term.print(&render::table(&["BYTES", "SINCE", "WHAT"], lines))?;
+        term.print(&table::table(&["BYTES", "SINCE", "WHAT"], lines))?;
     }
     let done = if args.apply { "freed" } else { "can be freed" };
     term.print(&format!("{}, {} {done}", render::count(files as u64, "file"), render::count(bytes, "byte")))?;

@@ -3,12 +3,13 @@
 use portcullis::RememberedGrant;
 use portcullis_base::{Clock as _, GrantId, SystemClock, SystemIds, Timestamp};
 use portcullis_event::{Actor, Stamp};
+use portcullis_terminal::render::{Term, exact};
+use portcullis_terminal::table::table;
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Grants};
 use crate::exit::ExitKind;
 use crate::person;
-use crate::render::{self, Term, exact};
 use crate::world::World;
 
 pub async fn run(what: Grants, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
@@ -41,7 +42,7 @@ async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<ExitK
         let fits = |columns| rows.iter().all(|row| row.iter().map(|cell| cell.len() + 2).sum::<usize>() <= columns);
         // What a rule allows is never cut: where a row has no room for it, a grant has several.
         match term.columns().is_none_or(fits) {
-            true => term.print(&render::table(&header, rows))?,
+            true => term.print(&table(&header, rows))?,
             false => term.print(&rows.iter().map(|row| lines(row)).collect::<String>())?,
         }
     }

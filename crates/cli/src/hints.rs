@@ -17,8 +17,7 @@ use portcullis_config::home_workspace::WorkspaceRefusal;
 use portcullis_config::{ConfigError, trust::UnreadableTrust};
 use portcullis_event::{Body, Observed};
 use portcullis_pipeline::{Halt, ShelfError};
-
-use crate::render::quoted;
+use portcullis_terminal::render::quoted;
 
 const DAMAGED: &str = "`portcullis audit verify` tells what is missing; then restore the store from a backup, or go on from \
                        the last event that holds with `portcullis sessions fork`";
@@ -103,6 +102,11 @@ pub fn of_failure(observed: &Observed) -> Option<&'static str> {
 pub fn of_warnings(observed: &Observed, level: impl FnOnce() -> IsolationLevel) -> Option<&'static str> {
     let warned = observed.sandbox.is_some() && !observed.warnings.is_empty();
     (warned && level() != IsolationLevel::Full).then_some(ISOLATION)
+}
+
+/// The command that prints an artifact.
+pub fn whole_artifact(id: &str) -> String {
+    format!("portcullis call artifact_read '{{\"id\":\"{id}\"}}'")
 }
 
 /// The hint for a record of trust that says nothing.

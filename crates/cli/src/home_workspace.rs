@@ -6,11 +6,10 @@ use std::path::Path;
 
 use portcullis_config::Settings;
 use portcullis_config::home_workspace::{WorkspaceRefusal, is_remembered, open_question, remember};
+use portcullis_terminal::render::{for_stderr, place, quoted};
 
 use crate::exit::{failed, usage};
 use crate::person;
-use crate::render::quoted;
-use crate::render::{for_stderr, place};
 
 /// Refuses a workspace that nobody said is meant. On a terminal, and where `--workspace` names it, a person is asked.
 pub fn ask(settings: &Settings, workspace: &Path) -> anyhow::Result<()> {

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use portcullis::operations::{ImportError, SoundExport, import_session};
+use portcullis_terminal::render::{self, Term, exact};
+use portcullis_terminal::waiting::Bar;
 use serde_json::json;
 
 use crate::args::Globals;
 use crate::exit::failed;
 use crate::person;
-use crate::progress::Bar;
-use crate::render::{self, Term, exact};
 use crate::world::World;
 
 pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<()> {
@@ -27,7 +27,7 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
         let head = imported.head.map(|head| head.to_string());
         let document =
             json!({"session_id": session, "events": imported.events, "head": head, "repeat": imported.repeat});
-        return term.document(&document);
+        return Ok(term.document(&document)?);
     }
     let events = render::count(imported.events, "event");
     let what = if imported.repeat { "is here already, the same" } else { "taken in with the same digests:" };

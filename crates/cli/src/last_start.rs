@@ -7,10 +7,10 @@ use portcullis::NetworkAccess;
 use portcullis::model::Destination;
 use portcullis_config::Settings;
 use portcullis_config::last_start::{self, LastStart, SentTo, plain};
+use portcullis_terminal::render::{Term, exact};
 
 use crate::exit::{failed, usage};
 use crate::home_workspace::{has_a_person, says_yes};
-use crate::render::{Term, exact};
 
 /// Characters of an address that are shown.
 const SHOWN: usize = 300;

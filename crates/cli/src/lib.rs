@@ -1,8 +1,7 @@
 //! The `portcullis` binary: a thin user of the library crates.
 //!
 //! Owns: arguments, what a person reads, exit codes.
-//! Knows nothing of: how a call is decided, run or kept. One file a subcommand; the one renderer is
-//! [`render`].
+//! Knows nothing of: how a call is decided, run or kept, nor how a terminal works. One file a subcommand.
 //!
 //! It is a library with one function, so that it is compiled while the crates below it still are: a binary is not begun
 //! before all of them are done.
@@ -17,8 +16,6 @@ mod ask_view;
 mod audit;
 mod backtest;
 mod call;
-mod call_text;
-mod choice;
 mod completions;
 mod custom_tools;
 mod demo;
@@ -35,36 +32,28 @@ mod grants;
 mod hints;
 mod home_workspace;
 mod import;
+mod interruptible;
 mod last_start;
 mod loss;
+mod observation;
 mod operator;
 mod output;
-mod output_tail;
-mod pages;
 mod person;
 mod policy;
-mod progress;
 mod rebuild;
 mod redrive;
-mod render;
 mod replay;
 mod rm;
-mod rows;
 mod run;
 mod search;
 mod sessions;
-mod shell_view;
 mod short_ids;
-mod signals;
-mod spinner;
 mod status;
 mod telemetry;
-mod terminal;
 mod told_warnings;
 mod tools;
 mod trace;
 mod tree;
-mod typing;
 mod unknown;
 mod wake;
 mod watch;
@@ -75,10 +64,11 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
+use portcullis_terminal::render::{ColorChoice, Term};
+use portcullis_terminal::signals;
 
 use args::{Cli, Command};
 use exit::ExitKind;
-use render::Term;
 
 /// The whole program.
 #[must_use]
@@ -93,11 +83,14 @@ pub fn run_program() -> ExitCode {
         Err(error) if error.kind() == ErrorKind::ValueValidation => match short_ids::completed(&words, error) {
             Ok(Ok(cli)) => cli,
             Ok(Err(error)) => exit::misused(&error),
-            Err(error) => return exit::report(&Term::of_words(&words), Err(error)),
+            Err(error) => {
+                let json = words.iter().any(|word| word == "--json");
+                return exit::report(&Term::new(json, false, ColorChoice::Auto), Err(error));
+            }
         },
         Err(error) => exit::misused(&error),
     };
-    let term = Term::new(&cli.globals);
+    let term = cli.globals.term();
     let listening = match telemetry::start(&cli.globals) {
         Ok(listening) => listening,
         Err(error) => return exit::report(&term, Err(error)),

@@ -7,12 +7,12 @@ use std::path::Path;
 use portcullis::LostEnd;
 use portcullis::local::{ProcessRole, lost_database};
 use portcullis::operations::accept_loss;
+use portcullis_terminal::render::{self, Term};
 use serde_json::json;
 
 use crate::args::Globals;
 use crate::exit::{ExitKind, failed, fault, usage};
 use crate::home_workspace::says_yes;
-use crate::render::{self, Term};
 use crate::world::World;
 use crate::{audit, person};
 

@@ -6,6 +6,7 @@ use portcullis::SessionId;
 use portcullis::local::{AddressedSession, NewSession, ProcessRole};
 use portcullis_base::EventId;
 use portcullis_event::fold::InputContent;
+use portcullis_terminal::render::{self, Term};
 use serde_json::json;
 
 use crate::args::Globals;
@@ -14,7 +15,6 @@ use crate::custom_tools;
 use crate::exit::usage;
 use crate::home_workspace;
 use crate::person;
-use crate::render::{self, Term};
 use crate::run::asks;
 use crate::run::changes::FileChanges;
 use crate::wake;
@@ -43,7 +43,7 @@ pub async fn new(
         None => world.command(&format!("sessions send {session} 'MESSAGE'")),
     };
     if term.json {
-        return term.document(&json!({"session_id": session, "event_id": event, "commands": [next]}));
+        return Ok(term.document(&json!({"session_id": session, "event_id": event, "commands": [next]}))?);
     }
     term.print(&session.to_string())?;
     term.note(&format!("go on with: {next}"));
@@ -125,7 +125,7 @@ async fn told(
     let mut commands = waits.clone();
     commands.push(next.clone());
     if term.json {
-        return term.document(&json!({"session_id": session, "event_id": event, "commands": commands}));
+        return Ok(term.document(&json!({"session_id": session, "event_id": event, "commands": commands}))?);
     }
     term.print(&format!("{what}: {event}"))?;
     for command in &waits {

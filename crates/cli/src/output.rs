@@ -2,11 +2,11 @@
 
 use portcullis::operations::{CallOutputs, WrittenOutput};
 use portcullis_base::SessionId;
+use portcullis_terminal::CallText;
+use portcullis_terminal::render::{Term, safe};
 use serde_json::json;
 
-use crate::call_text::CallText;
 use crate::exit::failed;
-use crate::render::{Term, safe};
 use crate::world::World;
 
 pub async fn run(world: &World, session: SessionId, call: Option<&str>, term: &Term) -> anyhow::Result<()> {
@@ -15,7 +15,7 @@ pub async fn run(world: &World, session: SessionId, call: Option<&str>, term: &T
     let text = world.archive.kept_output(session, found).await?.map_or_else(|| CallText::of(found), kept);
     if term.json {
         let output = text.whole();
-        return term.document(&json!({"session_id": session, "intent_id": found.intent_id, "output": output}));
+        return Ok(term.document(&json!({"session_id": session, "intent_id": found.intent_id, "output": output}))?);
     }
     if text.is_empty() {
         term.note("it wrote nothing");

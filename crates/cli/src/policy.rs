@@ -16,12 +16,11 @@ use portcullis_config::{
 };
 use portcullis_event::facts::Verdict;
 use portcullis_policy::{EnterprisePolicy, Finding, Layer, Rule, RuleEffect, RuleId, file_hash, lint};
+use portcullis_terminal::render::{self, BOLD, Term, exact, quoted, styled};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Policy};
 use crate::exit::{ExitKind, failed, usage};
-use crate::render::quoted;
-use crate::render::{self, BOLD, Term, exact, styled};
 use crate::world::{World, workspace};
 use crate::{backtest, call, person};
 

@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 
 use portcullis::RebuiltLog;
+use portcullis_terminal::render::{self, Term, exact};
+use portcullis_terminal::waiting;
 use serde_json::json;
 
 use crate::args::ReplayArgs;
 use crate::exit::ExitKind;
-use crate::render::{self, Term, exact};
-use crate::spinner;
 use crate::world::World;
 
 pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<ExitKind> {
     let folding = world.archive.rebuilt(args.session, args.until);
-    let RebuiltLog { state, diverges, grew } = spinner::during(term, "folding the log", folding).await?;
+    let RebuiltLog { state, diverges, grew } = waiting::during(term, "folding the log", folding).await?;
     // Values of rows are anybody's words.
     let diverges: Vec<String> = diverges.iter().map(|what| exact(what, usize::MAX)).collect();
     if grew {

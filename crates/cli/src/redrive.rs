@@ -1,11 +1,11 @@
 //! `replay --mode redrive`: another model over the recorded facts. It names the first call that differs; nothing runs.
 
 use portcullis::harness::{CallSeen, RedriveResult};
+use portcullis_terminal::render::{self, Term, safe_line};
 use serde_json::json;
 
 use crate::args::ReplayArgs;
 use crate::exit::ExitKind;
-use crate::render::{self, Term, safe_line};
 use crate::run::model;
 use crate::world::World;
 

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use portcullis_agent::trace::IntentsOf;
 use portcullis_event::Event;
+use portcullis_terminal::render::{BOLD, DIM, Term, safe_line, styled};
 use serde_json::json;
 
 use crate::args::{Globals, ReplayArgs, ReplayMode};
 use crate::exit::ExitKind;
 use crate::hints;
-use crate::render::{BOLD, DIM, Term, safe_line, styled};
 use crate::world::World;
 use crate::{rebuild, redrive};
 
@@ -30,7 +30,7 @@ async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
     let mut inspecting = None;
     let mut intents = IntentsOf::default();
     let last = args.until.unwrap_or(u64::MAX);
-    let show = |page: &[Event]| {
+    let show = |page: &[Event]| -> anyhow::Result<()> {
         let mut text = String::new();
         for event in page.iter().take_while(|event| event.seq <= last) {
             let body = event.body();
@@ -52,8 +52,8 @@ async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
         }
         match text.is_empty() {
             true => Ok(()),
-            false if term.json => term.bytes(text.as_bytes()),
-            false => term.stream(&text),
+            false if term.json => Ok(term.bytes(text.as_bytes())?),
+            false => Ok(term.stream(&text)?),
         }
     };
     world.archive.try_each_page(args.session, 0, show).await?;

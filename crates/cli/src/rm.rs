@@ -4,13 +4,14 @@ use std::io::{self, Write as _};
 
 use portcullis::operations::{Erasure, evidence_of};
 use portcullis_base::SessionId;
+use portcullis_terminal::render::{self, Term};
+use portcullis_terminal::waiting;
 use serde_json::json;
 
 use crate::exit::{failed, usage};
 use crate::hints;
-use crate::render::{self, Term};
+use crate::person;
 use crate::world::World;
-use crate::{person, spinner};
 
 pub async fn run(
     world: &World,
@@ -25,7 +26,7 @@ pub async fn run(
     if !yes {
         confirm(session, &erasure, copies.len() as u64, term)?;
     }
-    let erased = spinner::during(term, "erasing", erasure.carry_out(reason)).await?;
+    let erased = waiting::during(term, "erasing", erasure.carry_out(reason)).await?;
     // The ledger's entry may wait; everything else is done.
     if let Some(error) = &erased.ledger_waits {
         term.note(&format!("warning: the ledger is told later: {}", hints::explained(error)));
@@ -37,7 +38,7 @@ pub async fn run(
             "session_id": session, "events": erased.events, "files": files, "files_left": left,
             "asks_withdrawn": waiting, "copies_left": copies, "grants_left": grants, "forks_left": forks,
         });
-        return term.document(&document);
+        return Ok(term.document(&document)?);
     }
     let events = render::count(erased.events, "event");
     // Small contents are rows, which went with the rest.

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use portcullis::operations::UnsearchedEvents;
 use portcullis::{Hit, Query};
+use portcullis_terminal::render::{self, BOLD, Term, safe, safe_line, styled};
+use portcullis_terminal::waiting::Bar;
 use serde_json::{Value, json};
 
 use crate::exit::usage;
 use crate::hints;
-use crate::progress::Bar;
-use crate::render::{self, BOLD, Term, safe, safe_line, styled};
 use crate::world::World;
 
 /// Characters of the words around what was found.
@@ -21,7 +21,7 @@ pub async fn run(world: &World, words: &[String], limit: usize, term: &Term) -> 
     let hits = world.archive.search(&query, limit).await?;
     if term.json {
         let hits: Vec<Value> = hits.iter().map(document).collect();
-        return term.document(&json!({"hits": hits, "unsearched": behind}));
+        return Ok(term.document(&json!({"hits": hits, "unsearched": behind}))?);
     }
     let text: String = hits.iter().map(line).collect();
     term.print(&text)?;

@@ -3,25 +3,26 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use portcullis::operations::{SessionView, call_row, ending, session_row};
+use portcullis::operations::{SessionView, call_row, session_row};
 use portcullis::{Head, SessionSummary, StoreError};
 use portcullis_agent::calls::{RecordedCall, SessionCalls};
 use portcullis_agent::status::head_reads_as;
 use portcullis_base::SessionId;
+use portcullis_base::shown::id_ending;
 use portcullis_event::facts::WakeQueued;
 use portcullis_event::{IntentState, SessionStatus};
+use portcullis_terminal::render::{self, BOLD, DIM, Term, safe_line, styled};
+use portcullis_terminal::table::table_within;
+use portcullis_terminal::{observed, output_tail};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Sessions};
 use crate::events::Cursor;
 use crate::exit::{ExitKind, failed};
-use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
 use crate::run::session::name;
 use crate::run::words;
 use crate::world::{World, workspace};
-use crate::{
-    events, export, fork, import, operator, output, output_tail, rm, search, status, trace, tree, unknown, wake,
-};
+use crate::{events, export, fork, import, operator, output, rm, search, status, trace, tree, unknown, wake};
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
@@ -123,7 +124,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
     all.truncate(LISTED);
     if term.json {
         let rows: Vec<Value> = all.iter().map(session_row).collect();
-        return term.document(&json!({"sessions": rows, "more": more}));
+        return Ok(term.document(&json!({"sessions": rows, "more": more}))?);
     }
     if all.is_empty() {
         let none = "no sessions yet; `portcullis call` makes one";
@@ -156,7 +157,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
     let mut header = vec!["SESSION", "NAME", "WORKSPACE", "STATUS"];
     header.extend(if narrow { &["UPDATED"][..] } else { &["EVENTS", "WAITING", "UPDATED"] });
     header.extend(wakes.then_some("NEXT WAKE"));
-    term.print(&render::table_within(term.columns(), &[0, 3], &header, all.iter().map(line).collect()))?;
+    term.print(&table_within(term.columns(), &[0, 3], &header, all.iter().map(line).collect()))?;
     if more {
         term.note(&format!("only the newest {LISTED} are listed"));
     }
@@ -168,7 +169,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     let SessionCalls { calls, warnings, checked } = done;
     if term.json {
         let calls: Vec<Value> = calls.iter().map(call_row).collect();
-        return term.document(&json!({
+        return Ok(term.document(&json!({
             "session_id": session,
             "title": created.name,
             "workspace": created.workspace,
@@ -180,7 +181,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             "warnings": warnings,
             "asks": asks,
             "wakes": wakes,
-        }));
+        }))?);
     }
     let called = name(world, session, created.name.as_deref()).await;
     let mut text = format!("{} {}\n", styled(BOLD, &session.to_string()), safe_line(&called.unwrap_or_default(), 200));
@@ -201,7 +202,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     if term.columns().is_some() {
         // The end of an intent names it, and nearly every call was observed.
         let observed = render::word(&IntentState::Observed);
-        rows.iter_mut().for_each(|row| row[0] = ending(&row[0]).to_owned());
+        rows.iter_mut().for_each(|row| row[0] = id_ending(&row[0]).to_owned());
         if rows.iter().all(|row| row[STATE] == observed) {
             header.remove(STATE);
             rows.iter_mut().for_each(|row| drop(row.remove(STATE)));
@@ -210,16 +211,16 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     // What it is about and its summary share the room that the other columns leave.
     let whole: Vec<usize> = (0..header.len() - 1).filter(|at| header[*at] != "WHAT").collect();
     text.push('\n');
-    text.push_str(&render::table_within(term.columns(), &whole, &header, rows));
-    let command = world.command(&format!("sessions output {}", ending(&session.to_string())));
+    text.push_str(&table_within(term.columns(), &whole, &header, rows));
+    let command = world.command(&format!("sessions output {}", id_ending(&session.to_string())));
     text.push_str(&outputs(&calls, &command));
     for observed in calls.iter().filter_map(|call| call.observed.as_ref()) {
         for warning in &observed.warnings {
-            let _ = writeln!(text, "{} ({})", render::warning(warning), observed.intent_id);
+            let _ = writeln!(text, "{} ({})", observed::warning(warning), observed.intent_id);
         }
     }
     for warning in &warnings {
-        let _ = writeln!(text, "{}", render::warning(warning));
+        let _ = writeln!(text, "{}", observed::warning(warning));
     }
     for ask in &asks {
         let command = world.command(&format!("approvals show {}", ask.ask_id));

@@ -7,9 +7,9 @@ use portcullis::{Head, SessionId};
 use portcullis_agent::status::{Holder, Standing};
 use portcullis_base::{Clock as _, SystemClock};
 use portcullis_event::fold::HandedOver;
+use portcullis_terminal::render::{self, BOLD, Term, safe_line, styled};
 use serde_json::json;
 
-use crate::render::{self, BOLD, Term, safe_line, styled};
 use crate::run::session::name;
 use crate::world::World;
 
@@ -32,7 +32,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
     let shows = asks.iter().map(|ask| world.command(&format!("approvals show {}", ask.ask_id)));
     let commands: Vec<String> = shows.chain(progress.asked_of_client().map(answer)).collect();
     if term.json {
-        return term.document(&status_document(session, &standing, &answer, &commands));
+        return Ok(term.document(&status_document(session, &standing, &answer, &commands))?);
     }
     let (status, stopped) = (standing.status(), standing.stop_reason());
     let called = name(world, session, created.name.as_deref()).await;

@@ -7,11 +7,12 @@ use portcullis::local::offering;
 use portcullis::{Policy, Runtime, ToolDefinition};
 use portcullis_pipeline::Offer;
 use portcullis_policy::probably_meant;
+use portcullis_terminal::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
+use portcullis_terminal::table::table_within;
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Tools};
 use crate::exit::{ExitKind, failed};
-use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::world::{NO_SESSION, workspace};
 
 pub fn run(what: &Tools, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
@@ -40,7 +41,7 @@ pub fn run(what: &Tools, globals: &Globals, term: &Term) -> anyhow::Result<ExitK
 fn list(offer: &Arc<Offer>, policy: &Policy, term: &Term) -> anyhow::Result<()> {
     if term.json {
         let tools: Vec<Value> = offer.entries().map(|(_, entry)| summary(&entry.definition)).collect();
-        return term.document(&json!({"tools": tools, "hidden": offer.hidden()}));
+        return Ok(term.document(&json!({"tools": tools, "hidden": offer.hidden()}))?);
     }
     let wide = !term.narrow();
     let row = |definition: &ToolDefinition| {
@@ -60,7 +61,7 @@ fn list(offer: &Arc<Offer>, policy: &Policy, term: &Term) -> anyhow::Result<()> 
     let mut header = vec!["NAME", "POLICY", "RISK", "READ-ONLY"];
     header.extend(if wide { &["RUN BY", "VERSION"][..] } else { &[] });
     header.push("DESCRIPTION");
-    let mut text = render::table_within(term.columns(), &[0, 1, 2], &header, rows);
+    let mut text = table_within(term.columns(), &[0, 1, 2], &header, rows);
     for hidden in offer.hidden() {
         let _ = writeln!(text, "hidden: {}: {}", safe(&hidden.name), hidden.reason);
     }
@@ -106,7 +107,7 @@ fn show(offer: &Arc<Offer>, name: &str, hidden: Option<&str>, term: &Term) -> an
         let mut value = serde_json::to_value(definition)?;
         value["executor_id"] = json!(entry.executor_id.to_string());
         value["hidden"] = json!(hidden);
-        return term.document(&value);
+        return Ok(term.document(&value)?);
     }
     let mut text = format!("{}\n\n{}\n\n", styled(BOLD, name), safe(&definition.description));
     if let Some(reason) = hidden {

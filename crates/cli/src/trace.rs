@@ -6,10 +6,10 @@ use portcullis::SessionId;
 use portcullis::operations::{SpanDocument, span_name as name, span_result as result};
 use portcullis_agent::trace::{Span, SpanKind};
 use portcullis_base::{Timestamp, WakeId};
+use portcullis_terminal::render::{self, BOLD, Term, safe_line, styled};
 use serde_json::json;
 
 use crate::exit::failed;
-use crate::render::{self, BOLD, Term, safe_line, styled};
 use crate::world::World;
 
 /// Columns of a drawing where nobody says how wide the place is.
@@ -39,7 +39,7 @@ pub async fn run(
     }
     if term.json {
         let wakes: Vec<SpanDocument> = wakes.iter().map(|(_, span)| SpanDocument::of(span)).collect();
-        return term.document(&json!({"session_id": session, "wakes": wakes}));
+        return Ok(term.document(&json!({"session_id": session, "wakes": wakes}))?);
     }
     if wakes.is_empty() {
         term.note("no model has worked in this session; `portcullis sessions show` lists its calls");

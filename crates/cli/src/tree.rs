@@ -7,9 +7,9 @@ use portcullis::operations::tree_document;
 use portcullis_agent::status::head_reads_as;
 use portcullis_agent::tree::{Branch, Forest, SESSIONS};
 use portcullis_base::SessionId;
+use portcullis_terminal::render::{self, BOLD, Term, safe_line, styled};
 use serde_json::{Value, json};
 
-use crate::render::{self, BOLD, Term, safe_line, styled};
 use crate::world::World;
 
 pub async fn run(world: &World, of: Option<SessionId>, term: &Term) -> anyhow::Result<()> {
@@ -17,7 +17,7 @@ pub async fn run(world: &World, of: Option<SessionId>, term: &Term) -> anyhow::R
     let roots = forest.roots(of)?;
     if term.json {
         let trees: Vec<Value> = roots.iter().map(|root| tree_document(&forest, *root)).collect();
-        return term.document(&json!({"sessions": trees}));
+        return Ok(term.document(&json!({"sessions": trees}))?);
     }
     let text: String = roots.iter().map(|root| drawn(&forest, *root)).collect();
     term.print(&text)?;

@@ -5,12 +5,13 @@ use portcullis::local::{ProcessRole, ResolvedCall};
 use portcullis_agent::unknown::UnknownCall;
 use portcullis_base::InvocationId;
 use portcullis_event::facts::Resolution;
+use portcullis_terminal::render::{self, Term, safe_line};
+use portcullis_terminal::table::table;
 use serde_json::json;
 
 use crate::args::LearnedOutcome;
 use crate::exit::failed;
 use crate::person;
-use crate::render::{self, Term, safe_line};
 use crate::world::World;
 
 pub async fn list(world: &World, session: Option<SessionId>, term: &Term) -> anyhow::Result<()> {
@@ -28,7 +29,7 @@ pub async fn list(world: &World, session: Option<SessionId>, term: &Term) -> any
                 })
             })
             .collect();
-        return term.document(&json!({"unknown": rows}));
+        return Ok(term.document(&json!({"unknown": rows}))?);
     }
     if all.is_empty() {
         term.note(
@@ -41,7 +42,7 @@ pub async fn list(world: &World, session: Option<SessionId>, term: &Term) -> any
         let intent = call.row.as_ref().map_or_else(|| "-".to_owned(), |row| row.intent_id.to_string());
         vec![call.invocation.to_string(), tool, intent, call.session.to_string()]
     };
-    term.print(&render::table(&["INVOCATION", "TOOL", "INTENT", "SESSION"], all.iter().map(line).collect()))?;
+    term.print(&table(&["INVOCATION", "TOOL", "INTENT", "SESSION"], all.iter().map(line).collect()))?;
     term.note(&format!("say what became of one with: {}", resolve_command(world, all[0].invocation)));
     Ok(())
 }
@@ -68,9 +69,9 @@ pub async fn resolve(
         failed(format!("no call {invocation} in this store; those whose outcome is unknown: {list}"))
     })?;
     if term.json {
-        return term.document(&json!({
+        return Ok(term.document(&json!({
             "session_id": session, "invocation_id": invocation, "resolution": resolution, "event_id": event,
-        }));
+        }))?);
     }
     Ok(term.print(&format!("recorded: {invocation} {}", render::word(&resolution).replace('_', " ")))?)
 }

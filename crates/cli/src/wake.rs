@@ -10,6 +10,7 @@ use portcullis::{RuntimeError, SessionId};
 use portcullis_event::State;
 use portcullis_event::facts::StopReason;
 use portcullis_event::fold::InputContent;
+use portcullis_terminal::render::{DIM, Term, safe, safe_line, styled};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -18,10 +19,9 @@ use crate::call;
 use crate::exit::{ExitKind, failed, fault};
 use crate::flagged;
 use crate::hints;
-use crate::render::{DIM, Term, safe, safe_line, styled};
+use crate::interruptible::interruptible;
 use crate::run::words::claims_checked;
 use crate::run::{guidance, model};
-use crate::signals::interruptible;
 use crate::world::World;
 
 /// The script of a model that is there only because a wake has one: it fits no request.

@@ -2,12 +2,19 @@
 //! is a line, and only Ctrl-C, or a reader that leaves, ends the watch.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::time::Instant;
 
 use portcullis::Reply;
 use portcullis::operations::AskView;
 use portcullis::operations::ask_words;
 use portcullis_base::AskId;
+use portcullis_terminal::choice::{Choice, Chooser, Step};
+use portcullis_terminal::mode;
+use portcullis_terminal::pages::{Pages, Size};
+use portcullis_terminal::render::{BOLD, Term, styled};
+use portcullis_terminal::signals::interrupts;
+use portcullis_terminal::typing::Input;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 
@@ -16,16 +23,10 @@ use crate::ask;
 use crate::ask_sheet::Sheet;
 use crate::ask_text::AskDetail;
 use crate::ask_view::{self, ShownAsk};
-use crate::choice::{Choice, Chooser, Step};
 use crate::exit::ExitKind;
 use crate::hints;
-use crate::pages::{Pages, Size};
 use crate::person;
-use crate::render::{BOLD, Term, styled};
 use crate::run::typed::TypedInput;
-use crate::signals::interrupts;
-use crate::terminal;
-use crate::typing::Input;
 use crate::world::{LOOK_AGAIN, World};
 
 /// What a watch offers besides an allow.
@@ -53,16 +54,7 @@ struct Watch<'a> {
 
 pub async fn run(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
     let interactive = term.interactive();
-    let typed = match interactive {
-        true => {
-            terminal::keep()?;
-            let mut typed = TypedInput::new(term);
-            typed.listen();
-            typed.by_keys(true);
-            Some(typed)
-        }
-        false => None,
-    };
+    let typed = if interactive { Some(keys(term)?) } else { None };
     let (changes, interrupts) = (world.archive.changes_of_asks(), interrupts()?);
     let mut watch = Watch { world, term, changes, typed, interrupts, seen: BTreeSet::new(), hinted: false };
     term.note(if interactive {
@@ -93,6 +85,15 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
     }
 }
 
+/// What is typed from now on, key by key.
+fn keys(term: &Term) -> io::Result<TypedInput> {
+    mode::keep()?;
+    let mut typed = TypedInput::new(term);
+    typed.listen();
+    typed.by_keys(true);
+    Ok(typed)
+}
+
 impl Watch<'_> {
     async fn wait(&mut self) -> WatchEvent {
         // Without a terminal nobody types, and that there is no input ends nothing.
@@ -119,13 +120,13 @@ impl Watch<'_> {
     /// One ask as a line.
     fn line(&self, ask: &AskView) -> anyhow::Result<()> {
         if self.term.json {
-            return self.term.bytes(format!("{}\n", ask.document()?).as_bytes());
+            return Ok(self.term.bytes(format!("{}\n", ask.document()?).as_bytes())?);
         }
         let row = &ask.row;
         let (id, tool, touches) = (row.ask_id, ask_words::tool(row), ask_words::touches(row));
         let command = self.world.command(&format!("approvals show {id}"));
         let (folder, session) = (ask_words::folder(ask), row.session_id);
-        self.term.stream(&format!("{id} {tool} {touches} in {folder} ({session}): {command}"))
+        Ok(self.term.stream(&format!("{id} {tool} {touches} in {folder} ({session}): {command}"))?)
     }
 
     /// Shows one ask and takes its answer; `false` to leave.
@@ -238,10 +239,7 @@ pub async fn read_through(world: &World, ask: &AskView, term: &Term) -> anyhow::
     if pages.is_one() {
         return Ok(true);
     }
-    terminal::keep()?;
-    let mut typed = TypedInput::new(term);
-    typed.listen();
-    typed.by_keys(true);
+    let mut typed = keys(term)?;
     let mut interrupts = interrupts()?;
     term.print(&pages.next())?;
     while !pages.at_end() {

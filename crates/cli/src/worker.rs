@@ -10,15 +10,16 @@ use portcullis::model::Destination;
 use portcullis::operations::{AskView, WorkerReport};
 use portcullis::{AskAnswer, SessionId, StoreError};
 use portcullis_config::{ApprovalMode, ConfigError, Settings};
+use portcullis_terminal::observed;
+use portcullis_terminal::render::{self, Term};
+use portcullis_terminal::signals::{Leave, LeaveSignal};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Globals, WorkerArgs};
 use crate::exit::{ExitKind, streamed};
-use crate::render::{self, Term};
 use crate::run::{asks, model, warn_of};
-use crate::signals::Leave;
 use crate::world::World;
 use crate::{activity, ask, flagged, hints, last_start};
 
@@ -103,8 +104,8 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
             how = leave.next() => {
                 match how {
                     // As a crash would: whoever comes next settles what is left.
-                    ExitKind::Interrupted if std::mem::replace(&mut interrupted, true) => return Ok(how),
-                    ExitKind::Interrupted => {
+                    LeaveSignal::Interrupt if std::mem::replace(&mut interrupted, true) => return Ok(how.into()),
+                    LeaveSignal::Interrupt => {
                         term.note("interrupted: waiting for what runs to settle; Ctrl-C again leaves at once");
                     }
                     _ => {}
@@ -125,7 +126,7 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
     }
     Ok(match left {
         // SIGTERM is an order that was followed.
-        Some(how) if stopped == WorkerStop::Interrupted && how != ExitKind::Terminated => how,
+        Some(how) if stopped == WorkerStop::Interrupted && how != LeaveSignal::Terminate => how.into(),
         _ => ExitKind::Done,
     })
 }
@@ -206,7 +207,7 @@ impl CrewHost for WorkerHost {
         match news {
             CrewNews::Guidance(found) => warn_of(found, &self.term),
             CrewNews::LeftBehind(session, found) => {
-                self.term.insist(&format!("{session}: {}", render::warning(found)));
+                self.term.insist(&format!("{session}: {}", observed::warning(found)));
             }
             CrewNews::Answered(ask, allowed) => flagged::tell(ask, allowed, &self.term),
             CrewNews::Unanswered(session, error) => {

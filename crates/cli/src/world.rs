@@ -9,10 +9,10 @@ use std::time::Duration;
 use portcullis::local::{Installation, StorePresence};
 use portcullis_base::SessionId;
 use portcullis_config::{ELSEWHERE, Settings};
+use portcullis_terminal::render::{Term, place, quoted};
 
 use crate::args::Globals;
 use crate::exit::{ExitKind, failed, fault, usage};
-use crate::render::{Term, place, quoted};
 use crate::{last_start, loss, telemetry};
 
 /// Notices of commits are hints and may be lost; whoever waits for one looks again after this.

@@ -44,7 +44,6 @@ mod replies;
 mod runtime;
 mod serve;
 mod setup;
-pub mod shown;
 mod tasks;
 
 pub use agent::{Agent, AgentParts};

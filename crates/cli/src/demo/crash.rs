@@ -11,16 +11,16 @@ use portcullis::SessionId;
 use portcullis::local::ProcessRole;
 use portcullis::model::Model;
 use portcullis_base::Code;
+use portcullis_terminal::render::{BOLD, Term, place as place_of, styled};
+use portcullis_terminal::signals::Leave;
 use serde_json::json;
 
 use super::{DemoProject, Stop, look_at, lowered, played, see_through, settings, told};
 use crate::args::Globals;
 use crate::exit::{ExitKind, failed, usage};
 use crate::person;
-use crate::render::{BOLD, Term, place as place_of, styled};
 use crate::run::ModelRun;
 use crate::run::screen::Screen;
-use crate::signals::Leave;
 use crate::world::World;
 
 pub const PROJECT: &[(&str, &str)] = &[("long.sh", include_str!("long.sh"))];
@@ -146,7 +146,7 @@ pub async fn perform(stage: &str, globals: &Globals, term: &Term) -> anyhow::Res
     let stop = Stop::default();
     tokio::select! {
         biased;
-        how = leave.next() => Ok(how),
+        how = leave.next() => Ok(how.into()),
         outcome = see_through(&work, &quiet, term, &stop) => outcome.map(|_| ExitKind::Done),
     }
 }

@@ -15,19 +15,18 @@ use portcullis::model::{Model, Scripted};
 use portcullis::{IsolationLevel, Profile};
 use portcullis_config::{ApprovalMode, Home, Settings, caches};
 use portcullis_event::facts::FinalVerdict;
+use portcullis_terminal::render::{BOLD, DIM, Term, YELLOW, place as place_of, quoted, styled};
+use portcullis_terminal::signals::{Interrupts, Leave, LeaveSignal};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{DemoArgs, Globals, ProfileName};
 use crate::exit::{ExitKind, failed, fault, streamed, usage};
 use crate::hints;
-use crate::render::quoted;
-use crate::render::{BOLD, DIM, Term, YELLOW, place as place_of, styled};
 use crate::run::drive::{Drive, Outcome};
 use crate::run::screen::Screen;
 use crate::run::words;
 use crate::run::{ModelRun, model, spent};
-use crate::signals::{Interrupts, Leave};
 use crate::world::World;
 use crate::{person, wake};
 
@@ -86,16 +85,16 @@ fn refuse(globals: &Globals) -> anyhow::Result<()> {
 #[derive(Default)]
 struct Stop {
     any: CancellationToken,
-    how: OnceLock<ExitKind>,
+    how: OnceLock<LeaveSignal>,
     /// By another signal than Ctrl-C, which whoever drives the session hears itself.
     other: CancellationToken,
 }
 
 impl Stop {
-    fn by(&self, how: ExitKind) {
+    fn by(&self, how: LeaveSignal) {
         // The first counts.
         let _ = self.how.set(how);
-        if how != ExitKind::Interrupted {
+        if how != LeaveSignal::Interrupt {
             self.other.cancel();
         }
         self.any.cancel();
@@ -107,7 +106,7 @@ impl Stop {
     }
 
     fn error(&self) -> anyhow::Error {
-        fault(self.how.get().copied().unwrap_or(ExitKind::Interrupted), "the demo was ended early")
+        fault(self.how.get().copied().map_or(ExitKind::Interrupted, ExitKind::from), "the demo was ended early")
     }
 }
 

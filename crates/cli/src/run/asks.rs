@@ -9,18 +9,19 @@ use portcullis_base::AskId;
 use portcullis_config::ApprovalMode;
 use portcullis_event::AskState;
 use portcullis_event::facts::BY_FLAG;
+use portcullis_terminal::choice::{Choice, REASON, Step};
+use portcullis_terminal::mode;
+use portcullis_terminal::render::{BOLD, DIM, safe_line, styled};
+use portcullis_terminal::signals::Interrupts;
+use portcullis_terminal::typing::Input;
 
 use super::screen::Screen;
 use super::typed::TypedInput;
 use crate::ask;
 use crate::ask_sheet::Sheet;
 use crate::ask_view::ShownAsk;
-use crate::choice::{Choice, REASON, Step};
-use crate::render::{BOLD, DIM, safe_line, styled};
-use crate::signals::Interrupts;
-use crate::typing::Input;
+use crate::person;
 use crate::world::{LOOK_AGAIN, World};
-use crate::{person, terminal};
 
 /// What a run offers besides an allow.
 const BESIDES: &[Choice] = &[Choice::No, Choice::Because];
@@ -124,7 +125,7 @@ impl<'a> AskPrompt<'a> {
                 }
                 () = interrupts.next() => return Ok(PromptEnd::Left),
                 // What was on the screen may be gone.
-                () = terminal::CONTINUED.notified() => self.sheet.chooser.hide(),
+                () = mode::CONTINUED.notified() => self.sheet.chooser.hide(),
                 () = async { let _ = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await; } => {
                     // Someone else may have answered it; whoever writes a reason is told when it is given.
                     let now = ask::load(self.world, self.sheet.whole.0.ask.row.ask_id).await?;

@@ -6,14 +6,13 @@ use portcullis::SessionId;
 use portcullis_base::{ArtifactId, Digest, IntentId, MessageId, SideEffect};
 use portcullis_event::facts::text_of;
 use portcullis_event::{Body, Event};
+use portcullis_terminal::render::{quoted, safe_line};
 use serde_json::{Value, json};
 
 use super::ModelRun;
 use crate::ask_view;
 use crate::exit::failed;
 use crate::hints;
-use crate::render::quoted;
-use crate::render::safe_line;
 use crate::world::World;
 
 /// Where tools see the workspace.

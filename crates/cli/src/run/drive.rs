@@ -13,6 +13,9 @@ use portcullis_event::facts::{BY_FLAG, StopReason};
 use portcullis_event::fold::InputContent;
 use portcullis_event::{AskState, Body};
 use portcullis_pipeline::Progress;
+use portcullis_terminal::render::{DIM, Term, YELLOW, safe_line, styled};
+use portcullis_terminal::signals::Interrupts;
+use portcullis_terminal::typing::Input;
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -25,9 +28,6 @@ use super::talk;
 use super::typed::TypedInput;
 use crate::ask;
 use crate::exit::{ExitKind, fault};
-use crate::render::{DIM, Term, YELLOW, safe_line, styled};
-use crate::signals::Interrupts;
-use crate::typing::Input;
 use crate::world::World;
 use crate::{ask_view, person};
 
@@ -216,9 +216,9 @@ impl Drive<'_> {
                 () = self.interrupts.next() => {
                     if std::mem::replace(interrupted, true) {
                         self.left = true;
-                        return Err(WakeError::Other(fault(self.interrupts.how, "left before the session settled")));
+                        return Err(WakeError::Other(fault(self.interrupts.how.into(), "left before the session settled")));
                     }
-                    self.stop(self.interrupts.word()).await?;
+                    self.stop(self.interrupts.how.word()).await?;
                     self.screen.line("interrupted: waiting for what runs to settle; Ctrl-C again leaves at once");
                 }
             }
@@ -271,7 +271,7 @@ impl Drive<'_> {
                         }
                         PromptEnd::Stopped => return Ok(Next::Settle),
                         PromptEnd::Left => {
-                            self.stop(self.interrupts.word()).await?;
+                            self.stop(self.interrupts.how.word()).await?;
                             return Ok(Next::Settle);
                         }
                         PromptEnd::Line(_) => {
@@ -427,7 +427,7 @@ impl Drive<'_> {
         let why = loop {
             tokio::select! {
                 () = &mut due => return Ok(true),
-                () = self.interrupts.next() => break self.interrupts.word(),
+                () = self.interrupts.next() => break self.interrupts.how.word(),
                 line = said(&mut self.typed, &self.screen) => match self.hear(&line, Claim::First).await? {
                     // It is due with them.
                     LineEffect::Words => return Ok(true),

@@ -7,10 +7,10 @@ use portcullis::harness::LiveEvent;
 use portcullis::{AskRow, Runtime, SessionId};
 use portcullis_base::{Clock as _, SystemClock};
 use portcullis_event::AskState;
+use portcullis_terminal::render::{DIM, styled};
 use serde_json::Value;
 
 use super::screen::Screen;
-use crate::render::{DIM, styled};
 use crate::world::World;
 
 /// How long whoever answered has to take up the session before it is taken up here. He claims it right after his answer.

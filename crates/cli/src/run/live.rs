@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::output_tail::{MARK, line};
+use portcullis_terminal::output_tail::{MARK, line};
 
 /// Lines that are shown while a command runs.
 const LINES: usize = 5;

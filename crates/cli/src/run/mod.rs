@@ -22,24 +22,25 @@ use std::time::Instant;
 use portcullis::harness::{Guidance, Settings as Wakes, WakeEnd};
 use portcullis::local::sandbox_words;
 use portcullis::model::{Failure, Model, ModelError};
-use portcullis::operations::{AskView, contradicted, ending, limit_word, refused, unfinished};
+use portcullis::operations::{AskView, contradicted, limit_word, refused, unfinished};
 use portcullis::{Agent, AgentParts, Profile, ProjectGuidance, Runtime, RuntimeError, SessionId, SystemIds};
+use portcullis_base::shown::id_ending;
 use portcullis_base::{EventId, WakeId};
 use portcullis_config::ModelChoice;
 use portcullis_config::followed::Followed;
 use portcullis_event::facts::{SessionUsage, text_of};
 use portcullis_event::fold::HandedOver;
 use portcullis_event::{Body, Observed};
+use portcullis_terminal::render::{self, BOLD, DIM, Term, quoted, safe_line, styled};
+use portcullis_terminal::signals::Interrupts;
+use portcullis_terminal::{mode, observed};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, ProfileName, RunArgs};
 use crate::exit::{ExitKind, fault, streamed, usage};
 use crate::hints;
-use crate::render::quoted;
-use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
-use crate::signals::Interrupts;
 use crate::world::{World, workspace};
-use crate::{ask_view, call, home_workspace, person, terminal, wake};
+use crate::{ask_view, call, home_workspace, person, wake};
 use drive::{Drive, Outcome};
 use screen::Screen;
 use session::OpenedSession;
@@ -82,7 +83,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     };
     let screen = Arc::new(Screen::new(*term, false));
     screen.names_rules_of(work.runtime.gate(), session);
-    screen.names_output_by(world.command(&format!("sessions output {}", ending(&session.to_string()))));
+    screen.names_output_by(world.command(&format!("sessions output {}", id_ending(&session.to_string()))));
     let agent = work.agent(&screen).await;
     // First: whoever was told of the session finds in it what it is for, however soon this process ends.
     let said = match prompt.as_deref() {
@@ -94,7 +95,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         "model": work.model.name().to_string(), "resumed": args.session.is_some() || args.resume,
     }));
     if term.interactive() {
-        terminal::keep()?;
+        mode::keep()?;
     }
     let mut drive = Drive {
         world: &world,
@@ -123,11 +124,14 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     if drive.left {
         unsent(&mut drive);
         let again = work.again(Some("go on"));
-        return Err(told(fault(drive.interrupts.how, format!("left before the session settled; go on with: {again}"))));
+        return Err(told(fault(
+            drive.interrupts.how.into(),
+            format!("left before the session settled; go on with: {again}"),
+        )));
     }
     let left = work.runtime.shutdown().await.into_iter().map(|(_, found)| found);
     for warning in work.late_warnings().await.into_iter().chain(left) {
-        screen.needed(&render::warning(&warning));
+        screen.needed(&observed::warning(&warning));
     }
     // Until the last moment: what is typed here is not for whoever reads this terminal next.
     unsent(&mut drive);
@@ -148,7 +152,7 @@ async fn once(
             .term
             .note("an ask waits in this session: what you said is kept, and the model hears it when that is answered");
     }
-    if drive.term.interactive() && terminal::in_front() {
+    if drive.term.interactive() && mode::in_front() {
         drive.typed = Some(TypedInput::new(&drive.term));
     }
     let outcome = talk::see_through(drive).await;
@@ -162,7 +166,7 @@ async fn once(
     for command in &later {
         talk::does(command, work, drive, began).await?;
     }
-    work.end((outcome, said, drive.interrupts.how), &drive.screen, began).await
+    work.end((outcome, said, drive.interrupts.how.into()), &drive.screen, began).await
 }
 
 /// Tells what was typed and went nowhere.
@@ -234,7 +238,7 @@ impl ModelRun<'_> {
 
     pub async fn agent(&self, screen: &Arc<Screen>) -> Agent {
         let wakes = Wakes {
-            guidance: guidance(&self.runtime, &Term::new(self.globals)).await,
+            guidance: guidance(&self.runtime, &self.globals.term()).await,
             directive: false,
             // A person waits: what will not go well later is told at once.
             other_tries: 1,
@@ -359,7 +363,7 @@ impl ModelRun<'_> {
     }
 
     fn error(&self, text: &str) {
-        Term::new(self.globals).error(text);
+        self.globals.term().error(text);
     }
 
     /// Calls that the client of this session runs.

@@ -6,11 +6,11 @@ use portcullis::ModelSetup;
 use portcullis::local::{ModelOpening, OpenedModel};
 use portcullis::model::{Destination, Model};
 use portcullis_config::{ModelChoice, Settings};
+use portcullis_terminal::render::{Term, exact};
 
 use crate::exit::usage;
 use crate::hints;
 use crate::last_start;
-use crate::render::{Term, exact};
 
 /// The model of a choice, and how a setup names it. Nothing is sent, except where a server of one's own is asked for the
 /// name of its model.

@@ -9,15 +9,15 @@ use std::time::Instant;
 use portcullis::harness::{Live, LiveEvent, Watcher};
 use portcullis_base::{SessionId, WakeId};
 use portcullis_pipeline::{Gate, Progress};
+use portcullis_terminal::render::{self, DIM, Term, safe, safe_line, styled};
+use portcullis_terminal::rows::{BarredStream, barred, beginning, ending};
+use portcullis_terminal::waiting::{PATIENCE, Spinner};
+use portcullis_terminal::{observed, output_tail};
 use serde_json::Value;
 
 use super::answer::IncomingAnswer;
 use super::live::LiveTail;
 use super::words::{INPUT_CHARS, SUMMARY_CHARS, call_line, compacted, document, titled};
-use crate::output_tail;
-use crate::render::{self, DIM, Term, safe, safe_line, styled};
-use crate::rows::{BarredStream, barred, beginning, ending};
-use crate::spinner::{PATIENCE, Spinner};
 
 /// Columns of a terminal that does not tell.
 const COLUMNS: usize = 80;
@@ -523,9 +523,9 @@ impl Screen {
                     .iter()
                     .for_each(|line| self.line(line));
                 // Right below its call: a mark that says all is well says nothing of them.
-                render::warnings(observed).for_each(|warning| self.needed(&warning));
+                observed::warnings(observed).for_each(|warning| self.needed(&warning));
             }
-            LiveEvent::Warning(text) => self.line(&render::warning(text)),
+            LiveEvent::Warning(text) => self.line(&observed::warning(text)),
             LiveEvent::Heard { words } => {
                 self.line(&styled(DIM, &format!("heard: {}", render::count(words as u64, "message"))))
             }

@@ -8,13 +8,13 @@ use portcullis::model::Model;
 use portcullis::{ModelSetup, Runtime, SessionId, Setup};
 use portcullis_config::ModelChoice;
 use portcullis_secret::Redactor;
+use portcullis_terminal::render::{DIM, Term, exact, safe_line, styled};
 
 use super::{model, title};
 use crate::args::{Globals, RunArgs};
 use crate::call;
 use crate::custom_tools;
 use crate::exit::failed;
-use crate::render::{DIM, Term, exact, safe_line, styled};
 use crate::world::World;
 
 const ROLE: ProcessRole = ProcessRole::standing("portcullis run");

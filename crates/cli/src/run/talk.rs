@@ -9,6 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context as _;
+use portcullis_terminal::mode;
+use portcullis_terminal::render::{BOLD, DIM, Term, exact, place, safe, styled};
+use portcullis_terminal::signals::Interrupts;
+use portcullis_terminal::typing::Input;
 use reedline::{
     DefaultPrompt, DefaultPromptSegment, EditCommand, FileBackedHistory, Highlighter, Reedline, Signal, StyledText,
 };
@@ -18,9 +22,7 @@ use super::typed::TypedInput;
 use super::{ModelRun, changes, spent, undo, words};
 use crate::exit::ExitKind;
 use crate::hints;
-use crate::render::{BOLD, DIM, Term, exact, place, safe, styled};
-use crate::signals::Interrupts;
-use crate::{terminal, wake};
+use crate::wake;
 
 /// Lines that are remembered from one conversation to the next.
 const HISTORY: usize = 1_000;
@@ -161,7 +163,7 @@ async fn plain(term: &Term, begun: String, interrupts: &mut Interrupts) -> anyho
         tokio::select! {
             input = typed.next() => match input {
                 None => return Ok(PromptInput::End),
-                Some((crate::typing::Input::End, _)) if typed.line().is_empty() => return Ok(PromptInput::End),
+                Some((Input::End, _)) if typed.line().is_empty() => return Ok(PromptInput::End),
                 Some((input, _)) => if let Some(line) = typed.apply(input) {
                     return Ok(PromptInput::Words(line));
                 }
@@ -177,7 +179,7 @@ pub async fn talk(work: &ModelRun<'_>, drive: &mut Drive<'_>) -> anyhow::Result<
     let began = Instant::now();
     let term = drive.term;
     term.note(&styled(DIM, &format!("{} in {}; {HELP}", exact(&work.model.name().to_string(), 200), folder(work))));
-    terminal::keep()?;
+    mode::keep()?;
     drive.typed = Some(TypedInput::new(&term));
     let mut prompt = Prompt::new(work, term);
     let mut leaving = false;

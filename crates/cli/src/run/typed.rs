@@ -8,11 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use portcullis_terminal::mode;
+use portcullis_terminal::render::Term;
+use portcullis_terminal::typing::{Decoder, Input, LINE_MAX, comes, gone};
 use tokio::sync::mpsc;
-
-use crate::render::Term;
-use crate::terminal;
-use crate::typing::{Decoder, Input, LINE_MAX, comes, gone};
 
 /// Pieces that are read and not yet heard.
 const AHEAD: usize = 64;
@@ -72,11 +71,11 @@ impl TypedInput {
     pub fn by_keys(&self, keys: bool) {
         if keys {
             // A terminal that does not know how gives whole lines, which answer no question.
-            let _ = terminal::one_by_one();
+            let _ = mode::one_by_one();
         } else {
-            terminal::give_back();
+            mode::give_back();
         }
-        terminal::pastes_are_marked(keys && self.draws);
+        mode::pastes_are_marked(keys && self.draws);
     }
 
     pub fn draws(&self) -> bool {
@@ -98,7 +97,7 @@ impl TypedInput {
             let escape = self.decoder.close();
             self.inputs.push_back((escape, Instant::now()));
         }
-        terminal::give_back();
+        mode::give_back();
     }
 
     fn take_in(&mut self, (bytes, at): TimedBytes) {
@@ -210,7 +209,7 @@ mod tests {
     fn a_line_grows_is_edited_and_is_whole_with_enter() {
         let globals =
             <crate::args::Cli as clap::Parser>::try_parse_from(["portcullis", "doctor"]).expect("parses").globals;
-        let mut typed = TypedInput::new(&Term::new(&globals));
+        let mut typed = TypedInput::new(&globals.term());
         let mut does =
             |inputs: &[Input]| inputs.iter().cloned().filter_map(|input| typed.apply(input)).collect::<Vec<_>>();
         let keys = |text: &str| text.chars().map(Input::Char).collect::<Vec<_>>();

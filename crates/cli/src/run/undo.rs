@@ -2,13 +2,13 @@
 
 use portcullis::{CallOutcome, CancellationToken, Observed, Profile, Reply};
 use portcullis_base::{Code, Digest, Recorded, limits};
+use portcullis_terminal::render::{exact, safe_line};
 use serde_json::{Value, json};
 
 use super::ModelRun;
 use super::changes::{Change, FileChanges, kept, removal};
 use crate::exit::failed;
 use crate::person;
-use crate::render::{exact, safe_line};
 
 /// A longer file is not looked at: the file tools do not write one, either.
 const FILE_MAX: u64 = 64 << 20;

@@ -4,10 +4,10 @@ use portcullis::harness::LiveEvent;
 use portcullis_base::{Code, Recorded};
 use portcullis_event::Observed;
 use portcullis_event::facts::FinalChecked;
+use portcullis_terminal::render::{self, DIM, GREEN, RED, YELLOW, safe_line, styled};
 use serde_json::{Value, json};
 
 use crate::hints;
-use crate::render::{self, DIM, GREEN, RED, YELLOW, safe_line, styled};
 
 /// Characters of an input on the line of its call.
 pub const INPUT_CHARS: usize = 60;

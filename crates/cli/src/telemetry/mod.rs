@@ -12,6 +12,7 @@ mod otlp;
 use std::io;
 
 use portcullis_config::Settings;
+use portcullis_terminal::render::Term;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{FilterExt as _, Targets, filter_fn};
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -19,7 +20,6 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::args::Globals;
 use crate::exit::usage;
-use crate::render::Term;
 
 /// How the names of our crates begin.
 const OURS: &str = "portcullis";

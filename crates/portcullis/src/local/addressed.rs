@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use portcullis_agent::setup::Setup;
+use portcullis_base::shown::safe_line;
 use portcullis_base::{AskId, Clock as _, EventId, InvocationId, SessionId, SystemClock};
 use portcullis_event::facts::{CustomTool, Resolution};
 use portcullis_store::LeaseOwner;
 
 use super::{Installation, InstallationError, ProcessRole};
-use crate::shown::safe_line;
 use crate::{Runtime, RuntimeError};
 
 /// Characters of a message that become a session's name.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use portcullis_base::shown::{count, exact, safe_in_ask, word};
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
 use portcullis_event::AskState;
 use portcullis_store::AskRow;
@@ -10,7 +11,6 @@ use serde_json::Value;
 use super::AskView;
 use super::touched::counted_once;
 pub use super::touched::{TouchedView, resources, unsaid};
-use crate::shown::{count, exact, safe_in_ask, word};
 
 /// A fact is shown to its end.
 const WHOLE: usize = usize::MAX;

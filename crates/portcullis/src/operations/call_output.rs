@@ -1,19 +1,11 @@
 //! All that one call wrote, where other views show a part of it.
 
+use portcullis_base::shown::id_ending;
 use portcullis_base::{ArtifactKind, IntentId, SessionId};
 use portcullis_event::{Body, Event, Observed};
 use portcullis_store::StoreError;
 
 use super::{Archive, ContentError, fits};
-
-/// So many characters at the end of an id tell it from others.
-const ENDING: usize = 8;
-
-/// The end of an id, as a short name for it.
-#[must_use]
-pub fn ending(id: &str) -> &str {
-    &id[id.len().saturating_sub(ENDING)..]
-}
 
 /// The calls of a session and how they ended.
 #[derive(Default)]
@@ -97,7 +89,7 @@ fn named(call: &str, calls: &[IntentId]) -> Result<IntentId, CallNameError> {
         ([], Some(one)) => Ok(*one),
         ([], None) => Err(CallNameError::Unknown(call.to_owned())),
         (several, _) => {
-            let ends = several.iter().map(|intent| ending(&intent.to_string()).to_owned()).collect();
+            let ends = several.iter().map(|intent| id_ending(&intent.to_string()).to_owned()).collect();
             Err(CallNameError::Several { name: call.to_owned(), ends })
         }
     }
@@ -145,7 +137,7 @@ mod tests {
         assert_eq!((of("1"), of("2"), of("0"), of("3")), (Some(calls[0]), Some(calls[1]), None, None));
         for intent in calls {
             let id = intent.to_string();
-            assert_eq!((of(&id), of(ending(&id))), (Some(intent), Some(intent)), "{id}");
+            assert_eq!((of(&id), of(id_ending(&id))), (Some(intent), Some(intent)), "{id}");
         }
         assert!(named("intent_", &calls).is_err_and(|error| error.to_string().starts_with("2 calls fit")));
     }

@@ -39,7 +39,7 @@ pub use archive::{Archive, ContentError, ContentsOnDemand, EVENTS_AT_ONCE, KeptB
 pub use ask_view::{AskContentError, AskView, AskViewError, WholeAsk};
 pub use audit::{AuditReport, StoreAudit, VerifiedSession};
 pub use backtest::{Backtest, BacktestError, BacktestTally, ChangedDecision, SessionBacktest};
-pub use call_output::{CallNameError, CallOutputs, WrittenOutput, ending};
+pub use call_output::{CallNameError, CallOutputs, WrittenOutput};
 pub use erase::{ErasedSession, Erasure, ErasureError};
 pub use evidence::{EvidenceError, evidence_of, write_evidence};
 pub use example_input::{example_input, is_wrong_input};

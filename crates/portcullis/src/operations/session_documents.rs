@@ -4,13 +4,13 @@ use portcullis_agent::calls::RecordedCall;
 use portcullis_agent::status::{Activation, Standing, head_reads_as};
 use portcullis_agent::tree::{Branch, Forest};
 use portcullis_base::SessionId;
+use portcullis_base::shown::word;
 use portcullis_event::fold::HandedOver;
 use portcullis_harness::Settings as Wakes;
 use portcullis_store::SessionSummary;
 use serde_json::{Value, json};
 
 use super::lease;
-use crate::shown::word;
 
 /// A session in a list.
 #[must_use]

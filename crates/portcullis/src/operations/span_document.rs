@@ -2,9 +2,8 @@
 
 use portcullis_agent::trace::{Span, SpanEnd, SpanKind};
 use portcullis_base::Timestamp;
+use portcullis_base::shown::{safe_line, word};
 use serde::Serialize;
-
-use crate::shown::{safe_line, word};
 
 /// What a part is called; a model, a tool and a person may have chosen the words.
 #[must_use]

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use portcullis_base::shown::{exact, quoted};
 use serde_json::Value;
 
 use super::ask_words::{counted, is_long};
-use crate::shown::{exact, quoted};
 
 /// All of it is shown, to its end.
 const WHOLE: usize = usize::MAX;

@@ -3,6 +3,7 @@
 
 use portcullis_agent::status::Holder;
 use portcullis_agent::wake_facts::WakeEvent;
+use portcullis_base::shown::safe_line;
 use portcullis_base::{Clock as _, SessionId, SystemClock, Timestamp};
 use portcullis_event::State;
 use portcullis_event::facts::{FinalVerdict, StopReason, WakeQueued};
@@ -11,7 +12,6 @@ use portcullis_store::{Head, StoreError};
 use serde_json::{Value, json};
 
 use super::{Archive, ask_words};
-use crate::shown::safe_line;
 
 /// Characters of a text in a record (agent-runtime 5.4).
 const PREVIEW: usize = 240;

@@ -3,8 +3,8 @@
 //! The text is a tool's own and untrusted. Nothing of it steers a terminal, and every line has a mark before it, so that none
 //! can be taken for one of ours.
 
-use portcullis::operations::ending;
 use portcullis_base::ArtifactKind;
+use portcullis_base::shown::id_ending;
 use portcullis_event::Observed;
 
 use crate::render::{self, DIM, safe, styled};
@@ -44,7 +44,7 @@ pub fn of(observed: &Observed, command: Option<&str>) -> Vec<String> {
     shown.extend(&err[err.len() - from_err..]);
     shown.sort_unstable();
     let whole = |line: String| match command {
-        Some(command) => format!("  {line}: {command} {}", ending(&observed.intent_id.to_string())),
+        Some(command) => format!("  {line}: {command} {}", id_ending(&observed.intent_id.to_string())),
         None => format!("  {line}"),
     };
     let hidden = written.hidden(shown.len()).map(whole);

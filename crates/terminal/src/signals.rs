@@ -4,11 +4,6 @@ use std::{fs, io};
 
 use rustix::process::Signal as Which;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio_util::sync::CancellationToken;
-
-use crate::exit::{ExitKind, fault};
-use crate::render::Term;
-use crate::spinner::{PATIENCE, Spinner};
 
 /// A file that reaches its size limit (`ulimit -f`) is a write that fails, not the end of this process. The signal is
 /// caught, not ignored: what this process starts gets the usual meaning of it back.
@@ -37,6 +32,26 @@ pub async fn next(signals: &mut Option<Signal>) {
     }
 }
 
+/// A signal that asks a process to leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaveSignal {
+    Interrupt,
+    Terminate,
+    HangUp,
+}
+
+impl LeaveSignal {
+    /// What a log calls it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Interrupt => "Ctrl-C",
+            Self::Terminate => "SIGTERM",
+            Self::HangUp => "SIGHUP",
+        }
+    }
+}
+
 /// The signals that ask a process to leave.
 pub struct Leave {
     interrupts: Signal,
@@ -55,12 +70,12 @@ impl Leave {
         Ok(Self { interrupts: interrupts()?, terminations: None, hangups: None })
     }
 
-    /// The next of them: how a process that follows it ends.
-    pub async fn next(&mut self) -> ExitKind {
+    /// The next of them.
+    pub async fn next(&mut self) -> LeaveSignal {
         tokio::select! {
-            _ = self.interrupts.recv() => ExitKind::Interrupted,
-            () = next(&mut self.terminations) => ExitKind::Terminated,
-            () = next(&mut self.hangups) => ExitKind::HungUp,
+            _ = self.interrupts.recv() => LeaveSignal::Interrupt,
+            () = next(&mut self.terminations) => LeaveSignal::Terminate,
+            () = next(&mut self.hangups) => LeaveSignal::HangUp,
         }
     }
 }
@@ -69,62 +84,23 @@ impl Leave {
 /// for it.
 pub struct Interrupts {
     signals: Leave,
-    /// How a process ends that was last interrupted so.
-    pub how: ExitKind,
+    /// The last of them.
+    pub how: LeaveSignal,
 }
 
 impl Interrupts {
     /// Ctrl-C from now on.
     pub fn listen() -> io::Result<Self> {
-        Ok(Self { signals: Leave::interrupts()?, how: ExitKind::Interrupted })
+        Ok(Self { signals: Leave::interrupts()?, how: LeaveSignal::Interrupt })
     }
 
     /// From now on also what ends a process that nobody sits at.
     pub fn listen_to_all() -> io::Result<Self> {
-        Ok(Self { signals: Leave::listen()?, how: ExitKind::Interrupted })
+        Ok(Self { signals: Leave::listen()?, how: LeaveSignal::Interrupt })
     }
 
     /// Waits for the next of them.
     pub async fn next(&mut self) {
         self.how = self.signals.next().await;
-    }
-
-    /// What a log calls it.
-    pub fn word(&self) -> &'static str {
-        match self.how {
-            ExitKind::Terminated => "SIGTERM",
-            ExitKind::HungUp => "SIGHUP",
-            _ => "Ctrl-C",
-        }
-    }
-}
-
-/// Waits for `work`, saying so in `words` if it takes long. The first Ctrl-C fires `cancel` and waits on,
-/// the second leaves.
-pub async fn interruptible<T>(
-    term: &Term,
-    words: &str,
-    cancel: &CancellationToken,
-    work: impl Future<Output = T>,
-) -> anyhow::Result<(T, bool)> {
-    let mut interrupted = false;
-    let mut interrupts = interrupts()?;
-    let mut work = std::pin::pin!(work);
-    let mut patience = std::pin::pin!(tokio::time::sleep(PATIENCE));
-    let mut spinner = None;
-    loop {
-        tokio::select! {
-            done = &mut work => return Ok((done, interrupted)),
-            () = &mut patience, if spinner.is_none() => spinner = Some(Spinner::show(term, words)),
-            Some(()) = interrupts.recv() => {
-                if interrupted {
-                    return Err(fault(ExitKind::Interrupted, "left before the call was settled; its session can be resumed"));
-                }
-                interrupted = true;
-                cancel.cancel();
-                let say = || term.note("interrupted: waiting for the call to settle; Ctrl-C again leaves at once");
-                spinner.as_ref().map_or_else(say, |spinner| spinner.aside(say));
-            }
-        }
     }
 }

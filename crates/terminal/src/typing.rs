@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::terminal;
+use crate::mode;
 
 /// How soon a reader notices that nobody listens any more.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -21,7 +21,7 @@ pub fn comes(stop: &AtomicBool) -> bool {
         match poll(&mut ready, Some(&GLANCE)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             // It is for whoever has the terminal now.
-            Ok(_) if !gone() && !terminal::in_front() => std::thread::sleep(AWAY),
+            Ok(_) if !gone() && !mode::in_front() => std::thread::sleep(AWAY),
             // Looked at again: what comes after the stop is another's.
             Ok(_) => return !stop.load(Ordering::Relaxed),
             Err(_) => return false,

@@ -140,6 +140,15 @@ pub fn word<T: Serialize>(value: &T) -> String {
     }
 }
 
+/// So many characters at the end of an id tell it from others.
+const ID_ENDING: usize = 8;
+
+/// The end of an id, as a short name for it.
+#[must_use]
+pub fn id_ending(id: &str) -> &str {
+    &id[id.len().saturating_sub(ID_ENDING)..]
+}
+
 /// A word as a shell takes it.
 #[must_use]
 pub fn quoted(word: &[u8]) -> String {

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use portcullis_event::Observed;
 use serde_json::Value;
 
-use crate::render::{exact, safe, safe_line, span, table};
+use crate::render::{exact, safe, safe_line, span};
+use crate::table::table;
 
 /// Characters of a command line in a table.
 const LINE_SHOWN: usize = 100;
@@ -15,7 +16,8 @@ pub const ENDS_WITH_THE_CALL: &str = "the shell ends with this call: its folder 
 next call, the process does not, and neither do functions and background jobs";
 
 /// The document of a shell tool in words; `None` if it is another's, or not whole.
-pub fn in_words(observed: &Observed) -> Option<String> {
+/// `whole` is the command that prints an artifact.
+pub fn in_words(observed: &Observed, whole: fn(&str) -> String) -> Option<String> {
     if !observed.ok || !observed.tool.starts_with("shell_") {
         return None;
     }
@@ -40,7 +42,7 @@ pub fn in_words(observed: &Observed) -> Option<String> {
         "shell_describe" => described(seen),
         "shell_read_command" => match &seen["command"] {
             Value::Null => "there is no such command".to_owned(),
-            command => one_command(command),
+            command => one_command(command, whole),
         },
         "shell_wait" if seen["result"].is_object() => written(&seen["result"], "stdoutPreview", "stderrPreview"),
         "shell_wait" if seen["status"] == "running" => "a command still runs".to_owned(),
@@ -129,14 +131,13 @@ fn described(seen: &Value) -> String {
     text
 }
 
-fn one_command(command: &Value) -> String {
+fn one_command(command: &Value, whole: fn(&str) -> String) -> String {
     let mut text = format!("{}\n", safe(&line(command)));
     let (id, folder, at) = (word(command, "commandId"), word(command, "cwd"), word(command, "updatedAt"));
     let _ = writeln!(text, "{id} in {folder}: exit {} after {}, {at}", ended(command), took(command));
     text.push_str(&written(command, "stdoutPreview", "stderrPreview"));
-    for whole in ["stdoutRef", "stderrRef"].iter().filter_map(|key| command[key].as_str()) {
-        let whole = exact(whole, 80);
-        let _ = writeln!(text, "all of it: portcullis call artifact_read '{{\"id\":\"{whole}\"}}'");
+    for artifact in ["stdoutRef", "stderrRef"].iter().filter_map(|key| command[key].as_str()) {
+        let _ = writeln!(text, "all of it: {}", whole(&exact(artifact, 80)));
     }
     text
 }

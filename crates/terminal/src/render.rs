@@ -1,30 +1,22 @@
-//! The one renderer: where text goes, what may reach a terminal, and how an observation reads.
+//! Where text goes, and what may reach a terminal.
 //!
 //! Invariant: text that a file, a tool or a model wrote passes [`safe`] or [`safe_line`] before a
-//! person sees it. `--json` is for programs and carries it as it is.
+//! person sees it. JSON is for programs and carries it as it is.
 
 use std::borrow::Cow;
-use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use anstream::{AutoStream, ColorChoice};
+use anstream::AutoStream;
+pub use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
-use portcullis::hand::Launcher;
 use portcullis_base::Timestamp;
-use portcullis_event::{ContentFormat, Observed};
+pub use portcullis_base::shown::{count, exact, quoted, safe, safe_line, size, span, word};
+use portcullis_base::shown::{is_hidden, plainly_visible, visible};
 use serde::Serialize;
 
-use crate::args::{Color, Globals};
-use crate::call_text::CallText;
-use crate::hints;
 use crate::rows;
-use crate::shell_view;
-
-pub use portcullis::shown::{count, exact, quoted, safe, safe_line, size, span, word};
-use portcullis::shown::{is_hidden, plainly_visible, visible};
 
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
@@ -47,18 +39,9 @@ pub struct Term {
 }
 
 impl Term {
-    pub fn new(globals: &Globals) -> Self {
-        let color = match globals.color {
-            Color::Auto => ColorChoice::Auto,
-            Color::Always => ColorChoice::AlwaysAnsi,
-            Color::Never => ColorChoice::Never,
-        };
-        Self { json: globals.json, quiet: globals.quiet, color }
-    }
-
-    /// For a command line that is not understood.
-    pub fn of_words(words: &[OsString]) -> Self {
-        Self { json: words.iter().any(|word| word == "--json"), quiet: false, color: ColorChoice::Auto }
+    #[must_use]
+    pub const fn new(json: bool, quiet: bool, color: ColorChoice) -> Self {
+        Self { json, quiet, color }
     }
 
     /// Whether a person sits at both ends.
@@ -103,8 +86,11 @@ impl Term {
     }
 
     /// A part of a stream for a person: the stream ends where nobody reads it any more.
-    pub fn stream(self, text: &str) -> anyhow::Result<()> {
-        self.write(text).map_err(ReaderLeft::or)
+    ///
+    /// # Errors
+    /// If nobody reads it any more, or it cannot be written.
+    pub fn stream(self, text: &str) -> Result<(), StreamError> {
+        Ok(self.write(text)?)
     }
 
     fn write(self, text: &str) -> io::Result<()> {
@@ -124,8 +110,11 @@ impl Term {
     }
 
     /// Bytes as they are, as a part of a stream.
-    pub fn bytes(self, bytes: &[u8]) -> anyhow::Result<()> {
-        self.write_bytes(bytes).map_err(ReaderLeft::or)
+    ///
+    /// # Errors
+    /// As of [`Term::stream`].
+    pub fn bytes(self, bytes: &[u8]) -> Result<(), StreamError> {
+        Ok(self.write_bytes(bytes)?)
     }
 
     fn write_bytes(self, bytes: &[u8]) -> io::Result<()> {
@@ -135,10 +124,13 @@ impl Term {
     }
 
     /// One JSON document on one line: a result, so a closed pipe is passed over.
-    pub fn document<T: Serialize>(self, value: &T) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// If it is no JSON, or cannot be written.
+    pub fn document<T: Serialize>(self, value: &T) -> io::Result<()> {
         let mut line = serde_json::to_string(value)?;
         line.push('\n');
-        Ok(unread_is_fine(self.write_bytes(line.as_bytes()))?)
+        unread_is_fine(self.write_bytes(line.as_bytes()))
     }
 
     /// Something besides the result. Quiet runs do without it.
@@ -188,23 +180,21 @@ fn fitted(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     columns.map_or(Cow::Borrowed(text), |columns| rows::laid_out(text, columns))
 }
 
-/// Whoever read a stream of ours has had enough: `portcullis … | head` is no error.
-#[derive(Debug)]
-pub struct ReaderLeft;
-
-impl ReaderLeft {
-    fn or(error: io::Error) -> anyhow::Error {
-        if error.kind() == io::ErrorKind::BrokenPipe { Self.into() } else { error.into() }
-    }
+/// A stream of ours that ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// Whoever read it has had enough: `portcullis … | head` is no error.
+    #[error("nobody reads the output any more")]
+    ReaderLeft,
+    #[error(transparent)]
+    Output(io::Error),
 }
 
-impl std::fmt::Display for ReaderLeft {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("nobody reads the output any more")
+impl From<io::Error> for StreamError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe { Self::ReaderLeft } else { Self::Output(error) }
     }
 }
-
-impl std::error::Error for ReaderLeft {}
 
 fn unread_is_fine(printed: io::Result<()>) -> io::Result<()> {
     printed.or_else(unread)
@@ -256,173 +246,6 @@ pub fn short_time(at: Timestamp) -> String {
     at.get(5..16).unwrap_or(&at).replace('T', " ")
 }
 
-/// Columns without lines, for people and for `awk`.
-pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(header.to_vec());
-    table.add_rows(rows);
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    let mut text = String::new();
-    for line in table.lines() {
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-/// The same cut to the width of the terminal it goes to: the widest cells give way, except in `whole` columns. Elsewhere
-/// nothing is cut.
-pub fn table_within(columns: Option<usize>, whole: &[usize], header: &[&str], mut rows: Vec<Vec<String>>) -> String {
-    const LEAST: usize = 6;
-    const BETWEEN: usize = 2;
-    let Some(columns) = columns else { return table(header, rows) };
-    let wide = |text: &str| text.chars().map(rows::width).sum::<usize>();
-    let mut widths: Vec<usize> = header.iter().map(|name| wide(name)).collect();
-    for (at, cell) in rows.iter().flat_map(|row| row.iter().enumerate()) {
-        widths[at] = widths[at].max(wide(cell));
-    }
-    let before = widths.clone();
-    while widths.iter().sum::<usize>() + BETWEEN * (widths.len() - 1) > columns {
-        let least = |at: usize| LEAST.max(wide(header[at]));
-        let gives = (0..widths.len()).filter(|at| !whole.contains(at) && widths[*at] > least(*at));
-        let Some(at) = gives.max_by_key(|at| widths[*at]) else { break };
-        widths[at] -= 1;
-    }
-    for row in &mut rows {
-        for (at, cell) in row.iter_mut().enumerate().filter(|(at, _)| widths[*at] < before[*at]) {
-            // The end of a path tells most of it.
-            let cut = if cell.starts_with('/') { rows::ending } else { rows::beginning };
-            *cell = cut(cell, widths[at]);
-        }
-    }
-    table(header, rows)
-}
-
-/// What a call gave: its content for a person on standard output, the rest on standard error. `told` are the warnings of the
-/// call before it, which are not told at length again.
-pub fn observation(term: &Term, observed: &Observed, told: &[String]) -> io::Result<()> {
-    let content = content(observed);
-    if !content.is_empty() {
-        content.print(*term)?;
-    }
-    if observed.ok {
-        term.note(&styled(DIM, &success(observed)));
-        if matches!(observed.tool.as_str(), "shell_open" | "shell_restart") {
-            term.note(shell_view::ENDS_WITH_THE_CALL);
-        }
-    } else {
-        term.error(&failure(observed));
-        if let Some(hint) = hints::of_failure(observed) {
-            term.note(&format!("  {hint}"));
-        }
-        // The first is in the summary already.
-        let said = usize::from(observed.errors.first().is_some_and(|first| observed.summary.contains(&first.message)));
-        for error in observed.errors.iter().take(10).skip(said) {
-            let path = if error.path.is_empty() { "the input" } else { &error.path };
-            term.note(&format!("  {}: {} ({})", safe(path), safe(&error.message), safe(&error.rule)));
-        }
-    }
-    for text in unsaid_warnings(observed) {
-        // Of a failure it may be the cause.
-        match observed.ok && told.contains(text) {
-            true => term.insist(&styled(YELLOW, &format!("warning as before: {}", safe_line(text, TOLD_CHARS)))),
-            false => term.insist(&warning(text)),
-        }
-    }
-    if let Some(hint) = hints::of_warnings(observed, || Launcher::this_program().posture().level) {
-        term.note(&format!("  {hint}"));
-    }
-    Ok(())
-}
-
-/// What a call warns of, a line each. What its error says is not said again.
-pub fn warnings(observed: &Observed) -> impl Iterator<Item = String> {
-    unsaid_warnings(observed).map(|text| warning(text))
-}
-
-fn unsaid_warnings(observed: &Observed) -> impl Iterator<Item = &String> {
-    observed.warnings.iter().filter(|warning| observed.ok || !observed.summary.contains(*warning))
-}
-
-/// Characters of a warning: what to do about it stands at its end.
-const WARNING_CHARS: usize = 2_000;
-
-/// The same of one that was told before: it fits a row.
-const TOLD_CHARS: usize = 56;
-
-/// One warning on a line of its own.
-pub fn warning(text: &str) -> String {
-    format!("{} {}", styled(YELLOW.bold(), "warning:"), safe_line(text, WARNING_CHARS))
-}
-
-fn content(observed: &Observed) -> CallText {
-    if let Some(words) = shell_view::in_words(observed) {
-        return CallText { out: words, err: String::new() };
-    }
-    let mut content = CallText::default();
-    for part in &observed.content {
-        let text = content.part(&part.source);
-        match (&part.text, &part.artifact) {
-            (Some(words), _) if part.format == ContentFormat::Diff => text.push_str(&diff(words)),
-            (Some(words), _) => text.push_str(&safe(words)),
-            (None, Some(artifact)) => {
-                let _ = write!(text, "[{}, {} bytes: artifact {}]", safe(&artifact.mime), artifact.bytes, artifact.id);
-            }
-            (None, None) => {}
-        }
-    }
-    // An empty text is a result too, and prints as nothing; what stands beside it is not the result.
-    if content.is_empty()
-        && observed.structured_is_channel
-        && observed.ok
-        && let Some(value) = &observed.structured
-    {
-        content.out = safe(&serde_json::to_string_pretty(value).unwrap_or_default()).into_owned();
-    }
-    content
-}
-
-fn success(observed: &Observed) -> String {
-    let mut line = format!("{}: {} in {}", safe(&observed.tool), observed.code, span(observed.duration_us));
-    for words in [&observed.title, &observed.summary] {
-        if !words.is_empty() {
-            let _ = write!(line, "; {}", safe_line(words, 200));
-        }
-    }
-    for artifact in &observed.artifacts {
-        let (kind, id) = (word(&artifact.kind), artifact.id);
-        let _ = write!(line, "; {kind}{} kept as {id}", side(observed, &id.to_string()));
-    }
-    line
-}
-
-/// Which side of a change an artifact holds.
-fn side(observed: &Observed, artifact: &str) -> &'static str {
-    let holds = |kept: &Option<String>| kept.as_deref() == Some(artifact);
-    match observed.side_effects.items.iter().find(|effect| holds(&effect.before) || holds(&effect.after)) {
-        // The same bytes may be both.
-        Some(effect) if holds(&effect.before) && holds(&effect.after) => " before and after",
-        Some(effect) if holds(&effect.before) => " before",
-        Some(_) => " after",
-        None => "",
-    }
-}
-
-/// Phase, code, reason, summary, recovery: on one line.
-fn failure(observed: &Observed) -> String {
-    let mut line = format!("{}: {}: {}", safe(&observed.tool), observed.phase, observed.code);
-    let detail = observed.reason.as_ref().map(ToString::to_string).or_else(|| observed.tool_code.clone());
-    if let Some(detail) = detail {
-        let _ = write!(line, " ({})", safe(&detail));
-    }
-    let _ = write!(line, ": {}", safe_line(&observed.summary, 1_000));
-    let _ = write!(line, " [recovery: {}; side effects: {}]", observed.recovery, word(&observed.side_effects.state));
-    line
-}
-
 /// A diff with its lines coloured. A carriage return is shown even before a line end: it may be all
 /// that changes.
 pub fn diff(text: &str) -> String {
@@ -442,7 +265,7 @@ pub fn diff(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use portcullis::shown::safe_in_ask;
+    use portcullis_base::shown::safe_in_ask;
 
     use super::*;
 
