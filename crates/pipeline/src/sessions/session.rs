@@ -56,6 +56,8 @@ pub(crate) struct SessionShared {
     /// Those who stand in that line.
     pub(crate) in_line: AtomicUsize,
     pub(crate) at_work: AtWork,
+    /// Calls on their way that were allowed by an answer which may not be durable yet.
+    pub(crate) answered: AtWork,
     /// Calls that go on after their observation.
     pub(crate) tasks: TaskList,
     pub(crate) loops: Arc<LoopGuard>,
@@ -96,6 +98,7 @@ impl SessionShared {
             lane: Arc::default(),
             in_line: AtomicUsize::new(0),
             at_work: AtWork::default(),
+            answered: AtWork::default(),
             tasks: TaskList::default(),
             loops,
             attending: tokio::sync::Mutex::default(),
@@ -220,11 +223,16 @@ impl SessionShared {
         }
         drop(slots);
         committed?;
-        // At once: a caller may wait for it at the root. What fails here waits in the outbox for the next who delivers.
+        self.deliver(copies).await;
+        Ok(())
+    }
+
+    /// Delivers the copies of an append that is durable. At once: a caller may wait for them at the root. What fails here
+    /// waits in the outbox for the next who delivers.
+    pub(crate) async fn deliver(&self, copies: bool) {
         if copies && let Err(error) = portcullis_store::deliver_outbox(&*self.gate.store).await {
             tracing::warn!(session = %self.key.session, "the root was not told yet: {error}");
         }
-        Ok(())
     }
 
     /// One durable append. A lost answer is never assumed to be a yes or a no: the same commit is

@@ -9,6 +9,7 @@ mod choice;
 mod common;
 mod crash;
 mod grammar;
+mod known_answers;
 mod leases;
 mod lineage;
 mod locks;
