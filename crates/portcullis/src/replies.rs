@@ -81,14 +81,14 @@ impl Runtime {
         for _ in 0..LOOKS {
             // An interrupt of the session covers what it waits for, also where no wake has closed it yet
             // (agent-runtime 3.3).
-            let state = self.gate.state(row.session_id).await?;
-            if state.inbox.interrupted_after(row.asked_seq) {
+            let (interrupted, seen) = self.gate.interrupted_since(row.session_id, row.asked_seq).await?;
+            if interrupted {
                 return Err(StoreError::AskSettled { ask, state: AskState::Superseded }.into());
             }
             let append = AppendId::make(&*self.process.ids, self.process.clock.now());
             let mut commit = Commit::client(self.key(row.session_id), append, drafts.clone());
             commit.records = records.clone();
-            commit.only_at = Some(state.seq);
+            commit.only_at = Some(seen);
             match self.gate.store().commit(commit).await {
                 Ok(_) => return Ok(grant_id),
                 Err(StoreError::MovedOn { .. }) => {}

@@ -361,7 +361,7 @@ async fn check_fold(store: &dyn Store, key: SessionKey, state: &State, lease: &L
 }
 
 /// A fold with what the log has beyond it.
-async fn caught_up(store: &dyn Store, key: SessionKey, mut state: State) -> Result<State, StoreError> {
+pub(crate) async fn caught_up(store: &dyn Store, key: SessionKey, mut state: State) -> Result<State, StoreError> {
     loop {
         let events = store.read(key, state.seq, PAGE).await?;
         for event in &events {
