@@ -9,9 +9,11 @@ mod gate;
 mod grep;
 mod hand;
 mod held;
+mod known;
 mod lists;
 mod loopback;
 mod memory;
+mod opening;
 mod policy;
 mod readers;
 mod recovery;
@@ -59,19 +61,21 @@ fn main() -> Result<()> {
     run("search", &|| task(Box::pin(search::run())))?;
     run("lists", &|| task(Box::pin(lists::run())))?;
     run("readers", &|| task(Box::pin(readers::run())))?;
+    run("opening", &|| task(Box::pin(opening::run())))?;
     run("held", &|| task(Box::pin(held::run())))?;
     run("hand", &|| task(Box::pin(hand::run())))?;
     run("shell", &|| task(Box::pin(shell::run())))?;
     run("waiting", &|| task(Box::pin(waiting::run())))?;
     run("turns", &|| task(Box::pin(turns::run())))?;
+    run("known", &|| task(Box::pin(known::run())))?;
     run("run", &|| task(Box::pin(run::run())))?;
     run("startup", &startup::run)?;
     run("simulation", &simulation::run)?;
     table::print(&rows);
     anyhow::ensure!(
         !rows.is_empty(),
-        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search lists readers held hand shell waiting \
-         turns run startup simulation"
+        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search lists readers opening held hand shell waiting \
+         turns known run startup simulation"
     );
     // Printed, not judged: a busy machine must not fail a change.
     let missed = rows.iter().filter(|row| !row.reached).count();

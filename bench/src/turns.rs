@@ -13,7 +13,9 @@ use portcullis::harness::{NoWatcher, Settings, WakeStop, Woken};
 use portcullis::model::{
     Answer, AnswerPart, Call, DeltaSink, Model, ModelError, ModelName, Request, Stop, ToolSpec, Usage,
 };
-use portcullis::{AgentParts, CancellationToken, Layer, PolicyBuilder, Profile, Reply, Runtime, parse_rules};
+use portcullis::{
+    AgentParts, AskAnswer, CancellationToken, Layer, PolicyBuilder, Profile, Reply, Runtime, parse_rules,
+};
 use portcullis_base::SystemIds;
 use portcullis_store::{AskFilter, Log as _};
 use portcullis_store_sqlite::SqliteStore;
@@ -103,9 +105,18 @@ impl Model for AtOnce {
     }
 }
 
-struct Ran {
-    gaps: Vec<Duration>,
-    commits: u64,
+/// Who lets the calls of a wake run that change something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lets {
+    /// Rules allow `edit` and `touch`; of others each is asked about, and answered after its wake.
+    Rules,
+    /// Every call is asked about, and the answer is known.
+    KnownAnswer,
+}
+
+pub struct Ran {
+    pub gaps: Vec<Duration>,
+    pub commits: u64,
     grown: u64,
     database: PathBuf,
     _folder: TempDir,
@@ -114,6 +125,11 @@ struct Ran {
 
 /// One wake of `calls` calls in a workspace that `prepare` filled.
 async fn wake(calls: usize, prepare: impl Fn(&Path) -> Result<()>, make: Make) -> Result<Ran> {
+    wake_where(Lets::Rules, calls, prepare, make).await
+}
+
+/// The same, where somebody else may let the calls run.
+pub async fn wake_where(lets: Lets, calls: usize, prepare: impl Fn(&Path) -> Result<()>, make: Make) -> Result<Ran> {
     let folder = tempfile::tempdir()?;
     let workspace = folder.path().join("workspace");
     std::fs::create_dir(&workspace)?;
@@ -121,8 +137,11 @@ async fn wake(calls: usize, prepare: impl Fn(&Path) -> Result<()>, make: Make) -
     let store = sqlite(folder.path())?;
     let rules = "[[rules]]\naction = \"edit\"\npath = \"**\"\neffect = \"allow\"\n\
                  [[rules]]\naction = \"bash\"\nargv = [\"touch\"]\neffect = \"allow\"\n";
+    let rules = if lets == Lets::Rules { rules } else { "" };
     let policy = PolicyBuilder::new().rules(parse_rules(rules, "bench.toml", Layer::User)?).build()?;
+    let known = (lets == Lets::KnownAnswer).then(|| AskAnswer::by("bench", Reply::AllowOnce));
     let runtime = Runtime::builder()
+        .answering(move |_, _| known.clone())
         .store(store.clone(), artifacts(folder.path())?)
         .workspace(&workspace)
         .profile(Profile::Code)
@@ -146,7 +165,7 @@ async fn wake(calls: usize, prepare: impl Fn(&Path) -> Result<()>, make: Make) -
     {
         let waiting = AskFilter { session: Some(session), pending: true };
         for ask in store.asks(runtime.gate().tenant(), waiting).await? {
-            runtime.reply(ask.ask_id, portcullis::AskAnswer::by("bench", Reply::AllowOnce)).await?;
+            runtime.reply(ask.ask_id, AskAnswer::by("bench", Reply::AllowOnce)).await?;
         }
     }
     let grown = on_disk(&database)?.saturating_sub(size);
@@ -263,7 +282,8 @@ async fn reads() -> Result<Vec<Row>> {
     ])
 }
 
-async fn edits() -> Result<Row> {
+/// A wake that reads a file and then edits it, line by line.
+pub async fn wake_of_edits(lets: Lets) -> Result<Ran> {
     let prepare = |workspace: &Path| {
         let lines: String = (0..FEW).map(|n| format!("line {n:03} of the file, as long as forty bytes\n")).collect();
         Ok(std::fs::write(workspace.join("f.txt"), lines)?)
@@ -275,7 +295,17 @@ async fn edits() -> Result<Row> {
             ("edit".to_owned(), json!({"file_path": "f.txt", "old_string": old, "new_string": new}).to_string())
         }
     });
-    let ran = wake(FEW, prepare, make).await?;
+    wake_where(lets, FEW, prepare, make).await
+}
+
+/// A wake that runs commands which change something.
+pub async fn wake_of_commands(lets: Lets) -> Result<Ran> {
+    let make: Make = Box::new(|n| ("bash".to_owned(), json!({"command": format!("touch made{n}")}).to_string()));
+    wake_where(lets, FEW, |_| Ok(()), make).await
+}
+
+async fn edits() -> Result<Row> {
+    let ran = wake_of_edits(Lets::Rules).await?;
     let written = plain(&ran, 2, &[Key::Frees, Key::Takes])?;
     let all = p50(ran.gaps[1..].to_vec());
     let beyond = all.saturating_sub(written);
@@ -320,8 +350,7 @@ async fn greps() -> Result<Row> {
 }
 
 async fn commands() -> Result<Row> {
-    let make: Make = Box::new(|n| ("bash".to_owned(), json!({"command": format!("touch made{n}")}).to_string()));
-    let ran = wake(FEW, |_| Ok(()), make).await?;
+    let ran = wake_of_commands(Lets::Rules).await?;
     let written = plain(&ran, 2, &[Key::Frees, Key::Takes])?;
     let all = p50(ran.gaps.clone());
     let beyond = all.saturating_sub(written);

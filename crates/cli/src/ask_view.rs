@@ -22,10 +22,10 @@ use crate::run::words;
 use crate::world::World;
 
 /// The call that would run: its tool and what it is about.
-pub fn call(row: &AskRow) -> String {
-    let input = row.facts.get("input").map(Value::to_string).unwrap_or_default();
-    let tool = row.facts.get("tool").and_then(Value::as_str).unwrap_or_default();
-    let resource = || row.facts.pointer("/resources/0/as_written").and_then(Value::as_str);
+pub fn call(facts: &Value) -> String {
+    let input = facts.get("input").map(Value::to_string).unwrap_or_default();
+    let tool = facts.get("tool").and_then(Value::as_str).unwrap_or_default();
+    let resource = || facts.pointer("/resources/0/as_written").and_then(Value::as_str);
     match words::titled(tool, &input) {
         named if named == tool => format!("{tool} {}", resource().unwrap_or_default()).trim_end().to_owned(),
         named => named,
@@ -34,7 +34,7 @@ pub fn call(row: &AskRow) -> String {
 
 /// The same on one line, as it stands below each page.
 pub fn about(row: &AskRow) -> String {
-    exact(&call(row).replace('\n', "⏎"), NAME_CHARS)
+    exact(&call(&row.facts).replace('\n', "⏎"), NAME_CHARS)
 }
 
 /// The commands that go on.

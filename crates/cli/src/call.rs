@@ -8,9 +8,8 @@ use portcullis::operations::ask_words;
 use portcullis::operations::{AskAnswering, CallEnd, example_input, is_wrong_input};
 use portcullis::{CallOutcome, Reply, Runtime, RuntimeError, Setup};
 use portcullis_base::{AskId, Code, EventId, SessionId, limits};
-use portcullis_config::{ApprovalMode, Settings};
+use portcullis_config::Settings;
 use portcullis_event::Observed;
-use portcullis_event::facts::BY_FLAG;
 use portcullis_terminal::observed;
 use portcullis_terminal::render::{self, DIM, Term, safe, safe_line, styled};
 use serde_json::json;
@@ -20,8 +19,9 @@ use crate::args::{CallArgs, Globals};
 use crate::ask;
 use crate::exit::{ExitKind, failed, fault, usage};
 use crate::interruptible::interruptible;
+use crate::run::asks;
 use crate::world::{World, workspace};
-use crate::{ask_view, hints, home_workspace, observation, person, told_warnings};
+use crate::{ask_view, hints, home_workspace, observation, told_warnings};
 
 /// Who holds a session meanwhile, for others who come across it.
 const ROLE: ProcessRole = ProcessRole::brief("portcullis call");
@@ -29,7 +29,6 @@ const ROLE: ProcessRole = ProcessRole::brief("portcullis call");
 pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let input = input(&args.input)?;
     let settings = globals.settings()?;
-    let approvals = settings.approvals;
     let here = workspace(globals);
     // Rules that cannot be read stop the start before anything is made on disk.
     if let Ok(folder) = &here {
@@ -40,6 +39,7 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
         warn_of_trust(&settings, folder, term)?;
     }
     let world = World::open(settings, term)?;
+    asks::answer_at_once(&world, |_, _| {});
     let (runtime, session) = match args.session {
         Some(session) => {
             let setup = restarted(world.archive.setup(session).await?.setup, &world.settings);
@@ -53,7 +53,7 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     let (outcome, interrupted) = interruptible(term, &words, &cancel, running.outcome()).await?;
     let ended = match held(outcome)? {
         CallOutcome::Observed(seen) => show_all(&world, &runtime, session, seen.session_view(), term).await?,
-        CallOutcome::Waiting(ask) => answer_or_wait(&world, &runtime, ask, approvals, term).await?,
+        CallOutcome::Waiting(ask) => answer_or_wait(&world, &runtime, ask, term).await?,
         CallOutcome::Elsewhere(event) => handed_over(&world, session, event, term)?,
         CallOutcome::Queued(event) => left_queued(&world, session, event, term).await?,
     };
@@ -327,34 +327,24 @@ pub async fn show_settled(
     show(world, runtime, session, observed, term).await
 }
 
-/// The ask of this very call: answered by the flag, or left to a person.
-async fn answer_or_wait(
-    world: &World,
-    runtime: &Runtime,
-    ask: AskId,
-    mode: ApprovalMode,
-    term: &Term,
-) -> anyhow::Result<ExitKind> {
+/// The ask of this very call, left to a person; or raised by the process that holds the session, which knows nothing of the
+/// flag of this one, and answered by that.
+async fn answer_or_wait(world: &World, runtime: &Runtime, ask: AskId, term: &Term) -> anyhow::Result<ExitKind> {
     let asked = ask::load(world, ask).await?;
     let row = &asked.row;
-    let (reply, words) = match mode {
-        ApprovalMode::Allow if !asked.only_a_person => (Reply::AllowOnce, None),
-        // Nobody looked at it, and whoever proposed it should not think so.
-        ApprovalMode::Deny => (Reply::Deny, Some("this run answers every ask with no (--approvals deny)".to_owned())),
-        ApprovalMode::Ask | ApprovalMode::Allow => {
-            if term.json {
-                term.document(&ask_view::requires_action(world, &asked))?;
-            } else {
-                term.print(&ask_view::waiting(world, &asked).await)?;
-            }
-            return Ok(ExitKind::Waits);
+    let Some(answer) = asks::by_flag(world.settings.approvals, asked.only_a_person) else {
+        if term.json {
+            term.document(&ask_view::requires_action(world, &asked))?;
+        } else {
+            term.print(&ask_view::waiting(world, &asked).await)?;
         }
+        return Ok(ExitKind::Waits);
     };
-    if reply.allows() {
+    if answer.reply.allows() {
         // As for `approvals allow`: nobody allows what nobody could be shown.
         world.archive.diff(row).await?;
     }
-    runtime.reply(ask, person::answer(reply, BY_FLAG, words)).await?;
+    runtime.reply(ask, answer).await?;
     let (observed, interrupted) =
         see_through(world, AskAnswering { archive: &world.archive, runtime, row }, term).await?;
     Ok(show_all(world, runtime, row.session_id, &observed, term).await?.or_interrupted(interrupted))

@@ -14,7 +14,7 @@ const CALL_CHARS: usize = 100;
 /// Answers every ask of a session that waits, as the flag says. What only a person may allow stays, and is told with what
 /// else waits. Gives how many it answered.
 pub async fn answer(world: &World, runtime: &Runtime, session: SessionId, term: &Term) -> anyhow::Result<usize> {
-    let answer = |ask: &AskView| asks::by_flag(world.settings.approvals, ask);
+    let answer = |ask: &AskView| asks::by_flag(world.settings.approvals, ask.only_a_person);
     let told = |ask: &AskView, allowed| tell(ask, allowed, term);
     Ok(answer_waiting(&world.archive, runtime, session, answer, told).await?)
 }
@@ -22,6 +22,6 @@ pub async fn answer(world: &World, runtime: &Runtime, session: SessionId, term: 
 /// Says that an ask was answered.
 pub fn tell(ask: &AskView, allowed: bool, term: &Term) {
     let word = if allowed { "allowed" } else { "refused" };
-    let call = safe_line(&ask_view::call(&ask.row), CALL_CHARS);
+    let call = safe_line(&ask_view::call(&ask.row.facts), CALL_CHARS);
     term.note(&format!("{word} by --approvals: {call} ({})", ask.row.ask_id));
 }

@@ -200,7 +200,7 @@ impl CrewHost for WorkerHost {
     }
 
     fn answer(&self, ask: &AskView) -> Option<AskAnswer> {
-        asks::by_flag(self.approvals, ask)
+        asks::by_flag(self.approvals, ask.only_a_person)
     }
 
     fn hears(&self, news: CrewNews<'_>) {

@@ -1,5 +1,7 @@
 //! What the calls of a session came to. Made of calls alone: no model text comes near it (L77).
 
+use std::sync::Arc;
+
 use portcullis_base::{Code, IntentId, Phase, Recorded};
 use portcullis_command::OutputReport;
 use portcullis_event::Observed;
@@ -57,7 +59,8 @@ pub(crate) struct CallRecord {
 /// Everything that claims are judged by.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    pub(crate) calls: Vec<CallRecord>,
+    /// Shared: every wake of a session works on a copy of what the one before it knew.
+    pub(crate) calls: Vec<Arc<CallRecord>>,
     pub(crate) host: Option<String>,
 }
 
@@ -69,7 +72,7 @@ impl Facts {
 
     /// Adds a call. Calls come in the order of their observations.
     pub fn take(&mut self, call: &CallFact<'_>) {
-        self.calls.push(CallRecord::of(call));
+        self.calls.push(Arc::new(CallRecord::of(call)));
     }
 
     /// Calls that went on in the background and whose end is not known here yet.
@@ -81,8 +84,8 @@ impl Facts {
     /// A background task ended: what it was to verify has its verdict now. It speaks of the tree as it was when the task
     /// began, so a change since makes it stale all the same.
     pub fn task_ended(&mut self, ended: &TaskCompleted, seq: u64) {
-        let waits = |call: &&mut CallRecord| call.is_away() && call.observed.intent_id == ended.intent_id;
-        if let Some(call) = self.calls.iter_mut().find(waits) {
+        let waits = |call: &&mut Arc<CallRecord>| call.is_away() && call.observed.intent_id == ended.intent_id;
+        if let Some(call) = self.calls.iter_mut().find(waits).map(Arc::make_mut) {
             let ok = ended.code.known().is_some_and(Code::is_ok);
             (call.end, call.code) = end_of(&ended.code, ended.exit_code, ended.signal, ok);
             call.report = OutputReport::read(&ended.text, ended.truncated);
@@ -92,10 +95,10 @@ impl Facts {
 
     /// A person found out what became of a call whose outcome was unknown.
     pub fn resolved(&mut self, resolved: &InvocationResolved) {
-        let unclear = |call: &&mut CallRecord| {
+        let unclear = |call: &&mut Arc<CallRecord>| {
             call.observed.invocation_id == Some(resolved.invocation_id) && matches!(call.end, CallEnd::Unclear(_))
         };
-        if let Some(call) = self.calls.iter_mut().find(unclear) {
+        if let Some(call) = self.calls.iter_mut().find(unclear).map(Arc::make_mut) {
             call.end = match resolved.resolution {
                 Resolution::Happened => CallEnd::Happened,
                 Resolution::DidNotHappen => {
@@ -162,7 +165,7 @@ pub fn verifications_of(call: &CallFact<'_>) -> Vec<Verification> {
         let (kind, target, evidence) = (check.command.kind, cut(&check.command.target), vec![check.evidence]);
         Verification { kind, target, verdict: check.verdict, evidence, after_seq: check.seq }
     };
-    History::of(&[CallRecord::of(call)], None).checks.into_iter().map(made).collect()
+    History::of([&CallRecord::of(call)], None).checks.into_iter().map(made).collect()
 }
 
 pub(crate) fn cut(text: &str) -> String {

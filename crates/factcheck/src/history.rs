@@ -70,7 +70,7 @@ pub struct History {
 }
 
 impl History {
-    pub fn of(calls: &[CallRecord], host: Option<&str>) -> Self {
+    pub fn of<'a>(calls: impl IntoIterator<Item = &'a CallRecord>, host: Option<&str>) -> Self {
         let mut history = Self { host: host.map(str::to_owned), ..Self::default() };
         let mut folder = WORKSPACE.to_owned();
         for call in calls {

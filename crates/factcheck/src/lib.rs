@@ -36,5 +36,5 @@ pub fn check(answer: &str, supplied: &[String], facts: &Facts) -> Vec<Claim> {
         let unknown = understood.is_empty().then(|| ClaimText::Unknown(claim.clone()));
         understood.into_iter().chain(unknown).for_each(|one| text.push(one));
     }
-    judge::judge(&text, &history::History::of(&facts.calls, facts.host.as_deref()))
+    judge::judge(&text, &history::History::of(facts.calls.iter().map(|call| &**call), facts.host.as_deref()))
 }

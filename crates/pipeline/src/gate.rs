@@ -104,6 +104,9 @@ impl GateInner {
     /// Whether a person let this very call run.
     pub(crate) fn was_answered(&self, session: SessionId, intent: IntentId) -> bool {
         let Some(shared) = self.held(session) else { return false };
+        if shared.answered.has(intent) {
+            return true;
+        }
         let state = shared.state();
         let ask = state.intents.get(intent).and_then(|intent| intent.ask_id).and_then(|ask| state.asks.get(ask));
         ask.is_some_and(allows)
@@ -398,7 +401,7 @@ impl Session {
             turn_id: turn.turn_id,
             menu_id: turn.menu_id,
             turn: Some(Arc::clone(turn)),
-            origin: Origin::Fresh,
+            origin: Origin::Fresh { answered: None },
         };
         start(&self.shared, facts, intent, order)
     }

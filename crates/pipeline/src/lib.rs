@@ -24,6 +24,7 @@ mod tasks;
 mod tenants;
 
 pub use admission::Admission;
+pub use asks::answer::{AskAnswer, KnownAnswers};
 pub use asks::explain::Explained;
 pub use asks::grants::{GrantBook, GrantError, NewGrant, RememberedGrant, Revocation, Terms};
 pub use asks::path_rules::{OpenPaths, PathRules};

@@ -11,6 +11,7 @@ use portcullis_policy::{Asker, Policy, RuleId};
 use portcullis_secret::{Redactor, SecretText};
 use tokio_util::task::TaskTracker;
 
+use crate::asks::answer::KnownAnswers;
 use crate::isolation::{Isolated, Isolation};
 use crate::registry::registrations::{Places, ToolsetId};
 use crate::registry::tool_choice::{ChosenTools, ToolChoice};
@@ -44,6 +45,8 @@ pub struct ScopeParts {
     pub project: String,
     pub policy: Policy,
     pub approvals: Approvals,
+    /// Who may know the answer to an ask when it is raised.
+    pub answers: Option<KnownAnswers>,
     pub ask_expiry: Duration,
     pub redactor: Redactor,
     pub variables: BTreeMap<String, SecretText>,
@@ -62,6 +65,7 @@ pub(crate) struct Scope {
     pub(crate) project: String,
     policy: RwLock<Arc<Policy>>,
     pub(crate) approvals: Approvals,
+    pub(crate) answers: Option<KnownAnswers>,
     pub(crate) ask_expiry: Duration,
     /// Masks known secrets, in whatever is written.
     pub(crate) redactor: Arc<Redactor>,
@@ -89,6 +93,7 @@ impl Scope {
             project: parts.project,
             policy: RwLock::new(Arc::new(parts.policy)),
             approvals: parts.approvals,
+            answers: parts.answers,
             ask_expiry: parts.ask_expiry,
             output_redactor: Arc::new(parts.redactor.and_keys()),
             redactor: Arc::new(parts.redactor),

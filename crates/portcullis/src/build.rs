@@ -136,6 +136,7 @@ impl RuntimeBuilder {
             project: workspace.map(|w| w.display().to_string()).unwrap_or_default(),
             policy: self.policy.take().unwrap_or_else(no_rules),
             approvals: self.approvals,
+            answers: self.answers.take(),
             ask_expiry: self.ask_expiry,
             redactor,
             variables: std::mem::take(&mut self.variables),

@@ -9,10 +9,10 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use portcullis_agent::LOCAL_PRINCIPAL;
 use portcullis_agent::setup::Setup;
-use portcullis_base::{Actor, Clock, Entropy, IdGen, SystemClock, SystemIds, limits};
+use portcullis_base::{Actor, Clock, Entropy, IdGen, SessionId, SystemClock, SystemIds, limits};
 use portcullis_contract::{Tool, ToolName};
-use portcullis_event::facts::Reply;
-use portcullis_pipeline::Approvals;
+use portcullis_event::facts::{PermissionAsked, Reply};
+use portcullis_pipeline::{Approvals, AskAnswer, KnownAnswers};
 use portcullis_policy::Policy;
 use portcullis_sandbox::hand::Launcher;
 use portcullis_secret::{SealingKey, SecretText};
@@ -45,6 +45,7 @@ pub struct RuntimeBuilder {
     pub(crate) concealed: Vec<SecretText>,
     pub(crate) approvals: Approvals,
     pub(crate) approver: Option<Approver>,
+    pub(crate) answers: Option<KnownAnswers>,
     pub(crate) principal: String,
     pub(crate) actor: Option<Actor>,
     pub(crate) setup: Option<Setup>,
@@ -78,6 +79,7 @@ impl RuntimeBuilder {
             concealed: Vec::new(),
             approvals: Approvals::Wait,
             approver: None,
+            answers: None,
             principal: LOCAL_PRINCIPAL.to_owned(),
             actor: None,
             setup: None,
@@ -184,6 +186,17 @@ impl RuntimeBuilder {
         Fut: Future<Output = Reply> + Send + 'static,
     {
         self.approver = Some(Arc::new(move |ask| answer(ask).boxed()));
+        self
+    }
+
+    /// Who knows the answer to an ask the moment it is raised: the call then goes on with it, for the price of one that the
+    /// rules allow. `None` leaves the ask to whoever else answers. It is asked before anything is durable, so it decides by
+    /// what it is shown and asks nobody; a person is asked by [`RuntimeBuilder::approver`].
+    pub fn answering<F>(mut self, known: F) -> Self
+    where
+        F: Fn(SessionId, &PermissionAsked) -> Option<AskAnswer> + Send + Sync + 'static,
+    {
+        self.answers = Some(Arc::new(known));
         self
     }
 

@@ -55,7 +55,7 @@ pub use held::HeldSession;
 pub use ingress::Refused;
 pub use plugin::{LocationServices, Plugin, PluginScope};
 pub use reaches::REACHES;
-pub use replies::{AskAnswer, PendingAsk, SettledAsk};
+pub use replies::{PendingAsk, SettledAsk};
 pub use runtime::Runtime;
 pub use setup::environment;
 
@@ -73,12 +73,12 @@ pub use portcullis_contract::{
     UserText, Visibility,
 };
 pub use portcullis_event::Observed;
-pub use portcullis_event::facts::{CustomTool, Exit, Reply, TaskCompleted};
+pub use portcullis_event::facts::{CustomTool, Exit, PermissionAsked, Reply, TaskCompleted};
 pub use portcullis_harness as harness;
 pub use portcullis_model as model;
 pub use portcullis_pipeline::{
-    Approvals, Attended, Disposition, GrantBook, GrantError, Halt, Observation, Offer, Progress, Registrar,
-    RegistrationError, RegistrationGuard, RememberedGrant, Revocation,
+    Approvals, AskAnswer, Attended, Disposition, GrantBook, GrantError, Halt, KnownAnswers, Observation, Offer,
+    Progress, Registrar, RegistrationError, RegistrationGuard, RememberedGrant, Revocation,
 };
 pub use portcullis_policy::{
     Grant, GrantRule, GrantScope, Layer, Policy, PolicyBuilder, PolicyError, Rule, parse_rules,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId, Timestamp};
-use portcullis_event::facts::{AskReplied, BY_FLAG, PermissionAsked, Reply};
+use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId};
+use portcullis_event::facts::{PermissionAsked, Reply};
 use portcullis_event::{Actor, AskState, Body, Event, Observed};
-use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, SoughtCall, Terms};
+use portcullis_pipeline::{AskAnswer, Disposition, NewGrant, Observation, Opened, SoughtCall};
 use portcullis_store::{AskQuery, AskRow, Commit, PAGE_MOST, StoreError, Topic};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -47,41 +47,6 @@ impl PendingAsk {
     }
 }
 
-/// The answer to an ask, and where it came from.
-#[derive(Debug, Clone)]
-pub struct AskAnswer {
-    /// Yes or no. `AllowSession` and `AllowSaved` also remember the rule that the ask suggested.
-    pub reply: Reply,
-    /// Until when it is remembered; without it, until it is revoked.
-    pub expires_at: Option<Timestamp>,
-    /// Words for the model, with [`Reply::DenyWithFeedback`].
-    pub feedback: Option<String>,
-    /// Who.
-    pub approver: String,
-    /// Through what: `cli`, `callback`, `flag`.
-    pub channel: String,
-    /// The terminal it was given at, if any.
-    pub terminal: Option<String>,
-    /// The process that started the one that answered.
-    pub parent_process: Option<String>,
-}
-
-impl AskAnswer {
-    /// An answer through the embedder's own callback.
-    #[must_use]
-    pub fn by(approver: &str, reply: Reply) -> Self {
-        Self {
-            reply,
-            expires_at: None,
-            feedback: None,
-            approver: approver.to_owned(),
-            channel: "callback".to_owned(),
-            terminal: None,
-            parent_process: None,
-        }
-    }
-}
-
 /// What became of an answered ask.
 #[derive(Debug, Clone)]
 pub struct SettledAsk {
@@ -100,42 +65,32 @@ impl Runtime {
     /// nothing is recorded then.
     pub async fn reply(&self, ask: AskId, answer: AskAnswer) -> Result<Option<GrantId>, RuntimeError> {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
-        if answer.channel == BY_FLAG && answer.reply.allows() && self.logged_ask(&row).await?.only_a_person {
+        if answer.is_unread_allow() && self.logged_ask(&row).await?.only_a_person {
             return Err(RuntimeError::OnlyAPerson(ask));
         }
-        let grant = match answer.reply {
-            Reply::AllowSession | Reply::AllowSaved => Some(self.grant_from_answer(&row, &answer).await?),
-            _ => None,
+        let grant = match answer.is_remembered() {
+            true => Some(self.grant_from_answer(&row, &answer).await?),
+            false => None,
         };
         let actor = Actor::user(&answer.approver);
-        let fact = AskReplied {
-            ask_id: ask,
-            reply: answer.reply,
-            approver: answer.approver.clone(),
-            channel: answer.channel,
-            terminal: answer.terminal,
-            parent_process: answer.parent_process,
-            // What a person types may hold what nobody else may read (L69).
-            feedback: answer.feedback.map(|words| self.gate.masked(&words)),
-            grant_id: grant.as_ref().map(|grant| grant.id),
-        };
+        let grant_id = grant.as_ref().map(|grant| grant.id);
+        let fact = answer.replied(ask, grant_id, |words| self.gate.masked(words));
         let mut drafts = vec![self.stamp(&actor).draft(&fact)];
         drafts.extend(grant.as_ref().map(|grant| self.stamp(&actor).draft(&grant.event)));
-        let id = grant.as_ref().map(|grant| grant.id);
         let records = grant.map(|grant| grant.records).unwrap_or_default();
         for _ in 0..LOOKS {
             // An interrupt of the session covers what it waits for, also where no wake has closed it yet
             // (agent-runtime 3.3).
-            let state = self.gate.state(row.session_id).await?;
-            if state.inbox.interrupted_after(row.asked_seq) {
+            let (interrupted, seen) = self.gate.interrupted_since(row.session_id, row.asked_seq).await?;
+            if interrupted {
                 return Err(StoreError::AskSettled { ask, state: AskState::Superseded }.into());
             }
             let append = AppendId::make(&*self.process.ids, self.process.clock.now());
             let mut commit = Commit::client(self.key(row.session_id), append, drafts.clone());
             commit.records = records.clone();
-            commit.only_at = Some(state.seq);
+            commit.only_at = Some(seen);
             match self.gate.store().commit(commit).await {
-                Ok(_) => return Ok(id),
+                Ok(_) => return Ok(grant_id),
                 Err(StoreError::MovedOn { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -182,8 +137,7 @@ impl Runtime {
         let asked = self.logged_ask(row).await?;
         let now = self.process.clock.now();
         let id = GrantId::make(&*self.process.ids, now);
-        let terms = Terms { reply: &answer.reply, by: &answer.approver, now, expires_at: answer.expires_at };
-        Ok(self.gate.grants().given(&asked, row.session_id, id, &terms)?)
+        Ok(self.gate.grants().given(&asked, row.session_id, id, &answer.terms(now))?)
     }
 
     /// Takes a remembered allow back; the next decision in any process asks again.

@@ -78,6 +78,7 @@ impl Process {
             project: "project".to_owned(),
             policy: policy.clone(),
             approvals: Approvals::Wait,
+            answers: None,
             ask_expiry: ground.options.ask_expiry,
             redactor: Redactor::none(),
             variables: BTreeMap::new(),

@@ -313,22 +313,31 @@ pub(crate) fn seal(
 }
 
 /// S10: an ask leaves `pending` once, by an event of its own session. Two answers to one ask, even in
-/// one commit, are refused; so is an expiry of an ask that was answered first.
+/// one commit, are refused; so is an expiry of an ask that was answered first. One that is raised and answered in one
+/// commit never waited, so its time cannot have run out.
 fn check_answers(
     session: SessionId,
     changes: &[RowChange],
     now: Timestamp,
     ask: &dyn Fn(AskId) -> Option<AskNow>,
 ) -> Result<(), StoreError> {
-    let mut answered = Vec::new();
+    let (mut opened, mut answered) = (Vec::new(), Vec::new());
     for change in changes {
         let (id, closing) = match change {
+            RowChange::AskOpened { ask_id, .. } => {
+                opened.push(*ask_id);
+                continue;
+            }
             RowChange::AskAnswered { ask_id, .. } => (*ask_id, false),
             RowChange::AskClosed { ask_id, state: AskState::Expired | AskState::Superseded, .. } => (*ask_id, true),
             _ => continue,
         };
         if answered.contains(&id) {
             return Err(StoreError::AskSettled { ask: id, state: AskState::Answered });
+        }
+        answered.push(id);
+        if !closing && opened.contains(&id) {
+            continue;
         }
         let now_is = ask(id).filter(|found| found.session == session).ok_or(StoreError::NoAsk(id))?;
         if now_is.state != AskState::Pending {
@@ -337,7 +346,6 @@ fn check_answers(
         if !closing && now_is.expires_at <= now {
             return Err(StoreError::AskExpired(id));
         }
-        answered.push(id);
     }
     Ok(())
 }

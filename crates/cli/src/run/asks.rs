@@ -1,10 +1,11 @@
 //! The questions of a run, answered by its flag or by a person at this terminal.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use portcullis::operations::AskView;
 use portcullis::operations::ask_words;
-use portcullis::{AskAnswer, Reply};
+use portcullis::{AskAnswer, PermissionAsked, Reply};
 use portcullis_base::AskId;
 use portcullis_config::ApprovalMode;
 use portcullis_event::AskState;
@@ -14,6 +15,7 @@ use portcullis_terminal::mode;
 use portcullis_terminal::render::{BOLD, DIM, safe_line, styled};
 use portcullis_terminal::signals::Interrupts;
 use portcullis_terminal::typing::Input;
+use serde_json::{Value, json};
 
 use super::screen::Screen;
 use super::typed::TypedInput;
@@ -42,12 +44,15 @@ pub enum PromptEnd {
     Stopped,
 }
 
+/// Characters of a call on the line that says how it was answered.
+const CALL_CHARS: usize = 100;
+
 /// The answer that a flag gives to an ask; `None` where a person must.
-pub fn by_flag(mode: ApprovalMode, ask: &AskView) -> Option<AskAnswer> {
+pub fn by_flag(mode: ApprovalMode, only_a_person: bool) -> Option<AskAnswer> {
     match mode {
         ApprovalMode::Ask => None,
         // It may hide a command that a rule denies.
-        ApprovalMode::Allow if ask.only_a_person => None,
+        ApprovalMode::Allow if only_a_person => None,
         ApprovalMode::Allow => Some(person::answer(Reply::AllowOnce, BY_FLAG, None)),
         // Nobody looked at it, and whoever proposed it should not think so.
         ApprovalMode::Deny => {
@@ -55,6 +60,31 @@ pub fn by_flag(mode: ApprovalMode, ask: &AskView) -> Option<AskAnswer> {
             Some(person::answer(Reply::DenyWithFeedback, BY_FLAG, Some(words)))
         }
     }
+}
+
+/// Has the runtimes of a world know the answers that its flag gives. `told` hears of each as it is given.
+pub fn answer_at_once(world: &World, told: impl Fn(&PermissionAsked, &AskAnswer) + Send + Sync + 'static) {
+    let mode = world.settings.approvals;
+    if mode == ApprovalMode::Ask {
+        return;
+    }
+    world.answering(Arc::new(move |_, asked| {
+        let answer = by_flag(mode, asked.only_a_person)?;
+        told(asked, &answer);
+        Some(answer)
+    }));
+}
+
+/// An answer, for a program that reads along.
+pub fn reply_document(ask: AskId, answer: &AskAnswer) -> Value {
+    json!({"type": "reply", "ask_id": ask, "reply": answer.reply, "channel": answer.channel})
+}
+
+/// One line on an answer, and who gave it in place of a person.
+pub fn said_line(ask: AskId, call: &str, allows: bool, by: Option<&str>) -> String {
+    let word = if allows { "allowed" } else { "refused" };
+    let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
+    styled(DIM, &format!("{word}{by}: {} ({ask})", safe_line(call, CALL_CHARS)))
 }
 
 /// One line on a question that somebody else answered, or nobody in time.

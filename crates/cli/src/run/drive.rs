@@ -39,9 +39,6 @@ const WORDS_WAIT: &str = "what you said is kept; whoever goes on with the sessio
 /// What is said of words at an ask.
 const SAID: &str = "said to the session; the ask still waits";
 
-/// Characters of a call on the line that says how it was answered.
-const CALL_CHARS: usize = 100;
-
 /// What a run came to.
 pub enum Outcome {
     /// The model said its last word.
@@ -251,8 +248,8 @@ impl Drive<'_> {
         }
         let mut left = Vec::new();
         for ask in asks {
-            let (id, call) = (ask.row.ask_id, ask_view::call(&ask.row));
-            let answer = match asks::by_flag(self.approvals, &ask) {
+            let (id, call) = (ask.row.ask_id, ask_view::call(&ask.row.facts));
+            let answer = match asks::by_flag(self.approvals, ask.only_a_person) {
                 Some(answer) => {
                     if answer.reply.allows() {
                         // As for `approvals allow`: nobody allows what nobody could be shown.
@@ -286,8 +283,8 @@ impl Drive<'_> {
                 }
             };
             let (allows, channel) = (answer.reply.allows(), answer.channel.clone());
-            let by = if channel == BY_FLAG { format!(" by {}", self.by) } else { String::new() };
-            let said = json!({"type": "reply", "ask_id": id, "reply": answer.reply, "channel": answer.channel});
+            let by = if channel == BY_FLAG { Some(self.by) } else { None };
+            let said = asks::reply_document(id, &answer);
             let grant = match self.runtime.reply(id, *answer).await {
                 // Somebody else was quicker, or its time ran out: the first answer counts, and the work goes on.
                 Err(RuntimeError::Store(StoreError::AskSettled { .. } | StoreError::AskExpired(_))) => {
@@ -305,8 +302,7 @@ impl Drive<'_> {
             };
             self.screen.document(&said);
             // A key was taken, which nothing else shows until the call has ended.
-            let word = if allows { "allowed" } else { "refused" };
-            self.screen.line(&styled(DIM, &format!("{word}{by}: {} ({id})", safe_line(&call, CALL_CHARS))));
+            self.screen.line(&asks::said_line(id, &call, allows, by));
             self.screen.answered(allows.then_some(&call));
             if let Some(grant) = grant {
                 let revoke = self.world.command(&format!("grants revoke {grant}"));

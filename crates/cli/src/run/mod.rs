@@ -46,6 +46,9 @@ use screen::Screen;
 use session::OpenedSession;
 use typed::TypedInput;
 
+/// What answers where no person does, as a person typed it.
+const BY_FLAG_WORD: &str = "--approvals";
+
 pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let prompt = prompt(args, term)?;
     let mut settings = globals.settings()?;
@@ -66,6 +69,13 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         false => Some(model::choose(&settings, &settings.model, args.strict_script, term).await?),
     };
     let world = World::open(settings, term)?;
+    let screen = Arc::new(Screen::new(*term, false));
+    let shows = Arc::clone(&screen);
+    asks::answer_at_once(&world, move |asked, answer| {
+        shows.document(&asks::reply_document(asked.ask_id, answer));
+        let call = ask_view::call(&asked.facts);
+        shows.line(&asks::said_line(asked.ask_id, &call, answer.reply.allows(), Some(BY_FLAG_WORD)));
+    });
     let named = prompt.as_deref().unwrap_or(session::UNNAMED);
     let OpenedSession { runtime, session, model, choice } =
         session::open(&world, (args, globals), chosen, (&folder, named), term).await?;
@@ -81,7 +91,6 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         globals,
         model_is_unknown: AtomicBool::new(false),
     };
-    let screen = Arc::new(Screen::new(*term, false));
     screen.names_rules_of(work.runtime.gate(), session);
     screen.names_output_by(world.command(&format!("sessions output {}", id_ending(&session.to_string()))));
     let agent = work.agent(&screen).await;
@@ -103,7 +112,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         agent: &agent,
         session,
         approvals: world.settings.approvals,
-        by: "--approvals",
+        by: BY_FLAG_WORD,
         screen: Arc::clone(&screen),
         term: *term,
         interrupts: if term.interactive() { Interrupts::listen()? } else { Interrupts::listen_to_all()? },

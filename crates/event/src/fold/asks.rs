@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use portcullis_base::{AskId, Digest, IntentId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{AskReplied, AtRoot, BoundTo};
+use crate::facts::{AskReplied, AtRoot, BoundTo, PermissionAsked};
 use crate::{AskState, Body, Event};
 
 /// One ask with what its approval is bound to.
@@ -31,6 +31,38 @@ pub struct Ask {
     pub seq: u64,
 }
 
+impl Ask {
+    /// An ask that was raised by the event at `seq` and waits.
+    #[must_use]
+    pub fn pending(asked: &PermissionAsked, seq: u64) -> Self {
+        Self {
+            ask_id: asked.ask_id,
+            intent_id: asked.intent_id,
+            state: AskState::Pending,
+            pinned: asked.pinned,
+            input_hash: asked.input_hash,
+            definition_version: asked.definition_version.clone(),
+            policy_revision: asked.policy_revision,
+            principal: asked.principal.clone(),
+            shown: asked.shown,
+            bound: asked.bound.clone(),
+            asker_env: asked.asker_env.clone(),
+            expires_at: asked.expires_at,
+            reply: None,
+            root: asked.root,
+            seq,
+        }
+    }
+
+    /// The same with its answer. The first one counts.
+    pub fn answer(&mut self, reply: &AskReplied) {
+        if self.state == AskState::Pending {
+            self.state = AskState::Answered;
+            self.reply = Some(reply.clone());
+        }
+    }
+}
+
 /// Asks by id; one leaves when its intent has an observation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asks {
@@ -40,34 +72,10 @@ pub struct Asks {
 impl Asks {
     pub(super) fn apply(&mut self, event: &Event, body: &Body) {
         match body {
-            Body::PermissionAsked(asked) => {
-                self.live.insert(
-                    asked.ask_id,
-                    Ask {
-                        ask_id: asked.ask_id,
-                        intent_id: asked.intent_id,
-                        state: AskState::Pending,
-                        pinned: asked.pinned,
-                        input_hash: asked.input_hash,
-                        definition_version: asked.definition_version.clone(),
-                        policy_revision: asked.policy_revision,
-                        principal: asked.principal.clone(),
-                        shown: asked.shown,
-                        bound: asked.bound.clone(),
-                        asker_env: asked.asker_env.clone(),
-                        expires_at: asked.expires_at,
-                        reply: None,
-                        root: asked.root,
-                        seq: event.seq,
-                    },
-                );
-            }
+            Body::PermissionAsked(asked) => drop(self.live.insert(asked.ask_id, Ask::pending(asked, event.seq))),
             Body::AskReplied(replied) => {
-                if let Some(ask) = self.live.get_mut(&replied.ask_id)
-                    && ask.state == AskState::Pending
-                {
-                    ask.state = AskState::Answered;
-                    ask.reply = Some((**replied).clone());
+                if let Some(ask) = self.live.get_mut(&replied.ask_id) {
+                    ask.answer(replied);
                 }
             }
             Body::AskClosed(closed) => {

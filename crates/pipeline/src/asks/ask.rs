@@ -3,11 +3,12 @@
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, InvocationId, RiskSet, limits};
 use portcullis_contract::{AccessRequest, Action, Diff, Resource, ResourceKind, SurroundingFacts, seam};
 use portcullis_event::facts::{Grantable, PermissionAsked, ToolUse};
+use portcullis_event::fold;
 use portcullis_policy::{Ask, Policy};
 use portcullis_store::ArtifactRow;
 use serde_json::{Map, Value, json};
 
-use crate::asks::binding;
+use crate::asks::{answer, binding};
 use crate::isolation::Isolated;
 use crate::output::evidence::{Evidence, Label, RetainError};
 use crate::phases::refuse::SUMMARY_MAX;
@@ -54,7 +55,16 @@ impl<'a> PermissionQuestion<'a> {
     }
 }
 
-/// Writes `agent.tool_use` and `tool.permission.asked`; the door commits them before a person is asked.
+/// What became of an ask when it was raised.
+pub(crate) enum RaisedAsk {
+    /// It waits for somebody.
+    Waits(AskId),
+    /// Its answer was known, and stands behind it in the same append.
+    Answered(Box<fold::Ask>),
+}
+
+/// Writes `agent.tool_use` and `tool.permission.asked`; the door commits them before a person is asked. A known answer is
+/// written with them.
 ///
 /// # Errors
 /// If what it shows cannot be kept whole; nothing is written then.
@@ -64,7 +74,7 @@ pub(crate) async fn raise(
     ask: Ask,
     policy: &Policy,
     facts: &mut Append,
-) -> Result<AskId, RetainError> {
+) -> Result<RaisedAsk, RetainError> {
     let validated = question.validated;
     let intent = &validated.visible.intent;
     let now = session.gate.clock.now();
@@ -114,7 +124,10 @@ pub(crate) async fn raise(
         root,
     };
     session.note(facts, intent.turn_id, &asked);
-    Ok(ask_id)
+    Ok(match answer::known(session, intent, &asked, facts) {
+        Some(ask) => RaisedAsk::Answered(Box::new(ask)),
+        None => RaisedAsk::Waits(ask_id),
+    })
 }
 
 /// What an approval is bound to besides the input: the project, the accesses by their canonical names, and

@@ -4,7 +4,7 @@
 
 use portcullis_base::{AppendId, AskId, EventId, OutboxId, SessionId};
 use portcullis_event::facts::{AtRoot, Block, ThreadMessageKind, ThreadMessageReceived, ToolResult, ToolUse};
-use portcullis_event::{Actor, EventBody, Observed, Stamp};
+use portcullis_event::{Actor, Body, EventBody, Observed, Stamp};
 use portcullis_store::{OutboxEntry, OutboxEvent, OutboxKind};
 
 use crate::sessions::append::Append;
@@ -52,9 +52,18 @@ impl SessionShared {
 
     /// Tells the root how a call ended that it was asked about.
     pub(crate) fn surface_result(&self, observed: &Observed, facts: &mut Append) {
+        if self.root().is_none() {
+            return;
+        }
+        // Those that were raised and answered in this very append are not folded yet.
+        let here = facts.bodies().filter_map(|body| match &*body {
+            Body::PermissionAsked(asked) if asked.intent_id == observed.intent_id => Some((asked.ask_id, asked.root?)),
+            _ => None,
+        });
+        let here: Vec<(AskId, AtRoot)> = here.collect();
         let asks: Vec<(AskId, AtRoot)> =
             self.state().asks.of(observed.intent_id).filter_map(|ask| Some((ask.ask_id, ask.root?))).collect();
-        for (ask, root) in asks {
+        for (ask, root) in asks.into_iter().chain(here) {
             let result =
                 ToolResult { tool_use_id: root.tool_use_id, intent_id: observed.intent_id, is_error: !observed.ok };
             self.copy_to(root.session_id, format!("{ask}:result"), &result, facts);

@@ -15,7 +15,7 @@ use portcullis_policy::Decision;
 use portcullis_store::{StoreError, Topic};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::asks::ask::PermissionQuestion;
+use crate::asks::ask::{PermissionQuestion, RaisedAsk};
 use crate::phases::permission::{RuleDenial, allowed, allows, close, difference, raise, unanswered_or_denied, weigh};
 use crate::phases::refuse::Refusal;
 use crate::phases::schedule::Invocation;
@@ -158,12 +158,16 @@ async fn decide(
     };
     let raised = raise(session, question, ask, &policy, &mut facts).await;
     session.flush(facts).await?;
-    let ask = match raised {
-        Ok(ask) => held(session, invocation, ask).await?,
+    let (ask, at_once) = match raised {
+        Ok(RaisedAsk::Waits(ask)) => (held(session, invocation, ask).await?, false),
+        Ok(RaisedAsk::Answered(ask)) => (*ask, true),
         Err(refusal) => return Ok(Err(refusal)),
     };
     if !allows(&ask) {
         return Ok(Err(unanswered_or_denied(&ask)));
+    }
+    if at_once {
+        return Ok(Ok(()));
     }
     // The yes counts for what was asked, under the rules it was asked under (tool-contract 13.7).
     let (policy, decision) = weigh(session, visible, question.access, false).await;

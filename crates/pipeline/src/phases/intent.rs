@@ -6,6 +6,7 @@ use portcullis_base::{Actor, Digest, IntentId, MenuId, MessageId, TurnId};
 use portcullis_event::fold::Ask;
 
 use crate::registry::menu::Turn;
+use crate::sessions::running_calls::WorkingCall;
 use crate::tasks::handed_over::ArrivedResult;
 
 /// What a model, or a person at a terminal, proposes. The only thing a provider adapter can make.
@@ -41,7 +42,7 @@ pub(crate) struct Intent {
 /// Where an intent enters from.
 pub(crate) enum Origin {
     /// `admit`: never seen before.
-    Fresh,
+    Fresh { answered: Option<Box<AnsweredAtOnce>> },
     /// `resume` and recovery: stored, and now re-admitted through every phase.
     Stored {
         definition_version: Option<String>,
@@ -52,12 +53,19 @@ pub(crate) enum Origin {
     },
 }
 
+/// An ask that this very pass raised, and whose answer was known. Neither need be durable yet.
+pub(crate) struct AnsweredAtOnce {
+    pub(crate) ask: Ask,
+    /// While it is held, the call counts as one that a person answered.
+    pub(crate) _entry: WorkingCall,
+}
+
 impl Intent {
-    /// The stored ask this intent comes back with.
+    /// The ask this intent comes back with, or that was raised and answered on its way.
     pub(crate) fn ask(&self) -> Option<&Ask> {
         match &self.origin {
             Origin::Stored { ask, .. } => ask.as_deref(),
-            Origin::Fresh => None,
+            Origin::Fresh { answered } => answered.as_deref().map(|answered| &answered.ask),
         }
     }
 
@@ -65,11 +73,11 @@ impl Intent {
     pub(crate) fn arrived(&self) -> Option<&ArrivedResult> {
         match &self.origin {
             Origin::Stored { arrived, .. } => arrived.as_deref(),
-            Origin::Fresh => None,
+            Origin::Fresh { .. } => None,
         }
     }
 
     pub(crate) fn is_fresh(&self) -> bool {
-        matches!(self.origin, Origin::Fresh)
+        matches!(self.origin, Origin::Fresh { .. })
     }
 }

@@ -13,12 +13,12 @@ use portcullis_event::facts::{AskClosed, Closing, PermissionDecided, Verdict};
 use portcullis_event::{AskState, Permission, fold};
 use portcullis_policy::{Allow, Ask, Asker, Decision, Deny, Policy};
 
-use crate::asks::ask::{self, PermissionQuestion};
+use crate::asks::ask::{self, PermissionQuestion, RaisedAsk};
 use crate::asks::binding;
 use crate::asks::grants;
 use crate::asks::rule_requests::DecisionSubject;
 use crate::output::evidence::no_room;
-use crate::phases::intent::Intent;
+use crate::phases::intent::{AnsweredAtOnce, Intent, Origin};
 use crate::phases::lookup::Visible;
 use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse, refuse_and_void};
 use crate::phases::step::Step;
@@ -66,10 +66,14 @@ pub(crate) async fn permission(
             &validated.visible,
             facts,
         ),
-        Decision::Ask(ask) => match raise(session, &PermissionQuestion::of(&validated), ask, &policy, facts).await {
-            Ok(ask) => Step::Parked(ask),
-            Err(refusal) => Step::Refused(refuse(session, &validated.visible.intent, refusal)),
-        },
+        Decision::Ask(ask) => {
+            let policy_ids = ask.policy_ids.iter().map(ToString::to_string).collect();
+            match raise(session, &PermissionQuestion::of(&validated), ask, &policy, facts).await {
+                Ok(RaisedAsk::Waits(ask)) => Step::Parked(ask),
+                Ok(RaisedAsk::Answered(ask)) => answered_at_once(session, validated, *ask, policy_ids),
+                Err(refusal) => Step::Refused(refuse(session, &validated.visible.intent, refusal)),
+            }
+        }
     }
 }
 
@@ -240,7 +244,7 @@ pub(crate) async fn raise(
     ask: Ask,
     policy: &Policy,
     facts: &mut Append,
-) -> Result<AskId, Refusal> {
+) -> Result<RaisedAsk, Refusal> {
     let ids: Vec<String> = ask.policy_ids.iter().map(ToString::to_string).collect();
     decided(session, question, Verdict::Ask, &ask.reason, &ids, &[], facts);
     if session.scope.approvals == Approvals::Unavailable {
@@ -266,14 +270,16 @@ pub(crate) fn allows(ask: &fold::Ask) -> bool {
 
 /// The allow that let a client run a call; the rules that it went by stand in its `tool.permission`.
 fn earlier(ask: Option<&fold::Ask>) -> Permission {
-    let reply = ask.and_then(|ask| ask.reply.as_ref());
-    Permission {
-        decision: Verdict::Allow,
-        policy_ids: Vec::new(),
-        ask_id: ask.map(|ask| ask.ask_id),
-        grant_ids: reply.and_then(|reply| reply.grant_id).into_iter().collect(),
-        approver: reply.map(|reply| reply.approver.clone()),
-        feedback: None,
+    match ask {
+        Some(ask) => by_answer(ask, Vec::new()),
+        None => Permission {
+            decision: Verdict::Allow,
+            policy_ids: Vec::new(),
+            ask_id: None,
+            grant_ids: Vec::new(),
+            approver: None,
+            feedback: None,
+        },
     }
 }
 
@@ -329,15 +335,38 @@ fn answered(
     if let Some(refusal) = difference(session, &PermissionQuestion::of(&validated), ask, policy) {
         return Step::Refused(refuse_and_void(session, intent, refusal, facts));
     }
-    let permission = Permission {
-        decision: Verdict::Allow,
-        policy_ids: decision.policy_ids().iter().map(ToString::to_string).collect(),
-        ask_id: Some(ask.ask_id),
-        grant_ids: ask.reply.iter().filter_map(|reply| reply.grant_id).collect(),
-        approver: ask.reply.as_ref().map(|reply| reply.approver.clone()),
-        feedback: None,
-    };
+    let permission = by_answer(ask, decision.policy_ids().iter().map(ToString::to_string).collect());
     Step::Next(Authorized { validated, permission })
+}
+
+/// The answer was known when the ask was raised: what it was given for and what may start are one and the same.
+fn answered_at_once(
+    session: &SessionShared,
+    mut validated: Validated,
+    ask: fold::Ask,
+    policy_ids: Vec<String>,
+) -> Step<Authorized> {
+    let intent = &mut validated.visible.intent;
+    if !allows(&ask) {
+        return Step::Refused(refuse(session, intent, unanswered_or_denied(&ask)));
+    }
+    let permission = by_answer(&ask, policy_ids);
+    let _entry = session.answered.enter(intent.id);
+    intent.origin = Origin::Fresh { answered: Some(Box::new(AnsweredAtOnce { ask, _entry })) };
+    Step::Next(Authorized { validated, permission })
+}
+
+/// The right that an answer gives.
+fn by_answer(ask: &fold::Ask, policy_ids: Vec<String>) -> Permission {
+    let reply = ask.reply.as_ref();
+    Permission {
+        decision: Verdict::Allow,
+        policy_ids,
+        ask_id: Some(ask.ask_id),
+        grant_ids: reply.and_then(|reply| reply.grant_id).into_iter().collect(),
+        approver: reply.map(|reply| reply.approver.clone()),
+        feedback: None,
+    }
 }
 
 /// Why an approval does not count for `question` any more: it was given for something else.

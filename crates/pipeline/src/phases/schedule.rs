@@ -263,10 +263,12 @@ async fn commit_a(
     let give_up = session.gate.clock.monotonic() + KEY_WAIT;
     let mut pause = KEY_RETRY.0;
     let (commit, reserved) = session.commit_of(facts);
+    let copies = !commit.outbox.is_empty();
     loop {
         match session.try_commit(commit.clone()).await {
             Ok(()) => {
                 reserved.into_iter().for_each(QuotaReservation::record);
+                session.deliver(copies).await;
                 return Ok(Ok(()));
             }
             Err(StoreError::LockHeld { key, session: holder, until }) => {

@@ -1,9 +1,9 @@
 //! What whoever runs a session writes beside its calls: facts of its own, and what they carry.
 
-use portcullis_base::{ArtifactId, ArtifactKind, EventId, TurnId, WakeId};
+use portcullis_base::{ArtifactId, ArtifactKind, EventId, SessionId, TurnId, WakeId};
 use portcullis_event::facts::{Carried, SessionUpdated};
 use portcullis_event::{Actor, EventBody, Stamp, State};
-use portcullis_store::{Blob, StoreError};
+use portcullis_store::{Blob, SessionKey, StoreError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +11,7 @@ use crate::gate::Gate;
 use crate::output::evidence::{Evidence, Label, RetainError};
 use crate::phases::step::Halt;
 use crate::sessions::append::Append;
-use crate::sessions::session::Session;
+use crate::sessions::session::{Session, caught_up};
 
 /// What is longer than this does not stand in an event: a log is read whole, and often.
 const CARRIED_INLINE: usize = 32 * 1024;
@@ -21,9 +21,20 @@ impl Gate {
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn state(&self, session: portcullis_base::SessionId) -> Result<State, StoreError> {
-        let key = portcullis_store::SessionKey { tenant: self.tenant(), session };
+    pub async fn state(&self, session: SessionId) -> Result<State, StoreError> {
+        let key = SessionKey { tenant: self.tenant(), session };
         folded(&**self.store(), key).await
+    }
+
+    /// Whether somebody interrupted a session after the event at `seq`, and the last event that was looked at. Only what
+    /// came since is read: whoever answers an ask pays for that, not for the whole log.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn interrupted_since(&self, session: SessionId, seq: u64) -> Result<(bool, u64), StoreError> {
+        let key = SessionKey { tenant: self.tenant(), session };
+        let since = caught_up(&**self.store(), key, State { seq, ..State::default() }).await?;
+        Ok((since.inbox.interrupted_after(seq), since.seq))
     }
 }
 

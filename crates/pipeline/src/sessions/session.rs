@@ -59,6 +59,8 @@ pub(crate) struct SessionShared {
     pub(crate) at_work: AtWork,
     /// Those of them that may make an effect in the log.
     pub(crate) effect_desk: EffectDesk,
+    /// Calls on their way that were allowed by an answer which may not be durable yet.
+    pub(crate) answered: AtWork,
     /// Calls that go on after their observation.
     pub(crate) tasks: TaskList,
     pub(crate) loops: Arc<LoopGuard>,
@@ -100,6 +102,7 @@ impl SessionShared {
             in_line: AtomicUsize::new(0),
             at_work: AtWork::default(),
             effect_desk: EffectDesk::default(),
+            answered: AtWork::default(),
             tasks: TaskList::default(),
             loops,
             attending: tokio::sync::Mutex::default(),
@@ -224,16 +227,14 @@ impl SessionShared {
         }
         drop(slots);
         committed?;
-        if copies {
-            self.hand_out().await;
-        }
+        self.deliver(copies).await;
         Ok(())
     }
 
     /// Delivers what was committed for other logs, at once: a caller may wait for it at the root. What fails here waits in
     /// the outbox for the next who delivers.
-    pub(crate) async fn hand_out(&self) {
-        if let Err(error) = portcullis_store::deliver_outbox(&*self.gate.store).await {
+    pub(crate) async fn deliver(&self, any: bool) {
+        if any && let Err(error) = portcullis_store::deliver_outbox(&*self.gate.store).await {
             tracing::warn!(session = %self.key.session, "other sessions were not told yet: {error}");
         }
     }
@@ -364,7 +365,7 @@ async fn check_fold(store: &dyn Store, key: SessionKey, state: &State, lease: &L
 }
 
 /// A fold with what the log has beyond it.
-async fn caught_up(store: &dyn Store, key: SessionKey, mut state: State) -> Result<State, StoreError> {
+pub(crate) async fn caught_up(store: &dyn Store, key: SessionKey, mut state: State) -> Result<State, StoreError> {
     loop {
         let events = store.read(key, state.seq, PAGE).await?;
         for event in &events {

@@ -335,9 +335,7 @@ impl SessionShared {
         match self.try_commit(commit.clone()).await {
             Ok(()) => {
                 reserved.into_iter().for_each(QuotaReservation::record);
-                if !commit.outbox.is_empty() {
-                    self.hand_out().await;
-                }
+                self.deliver(!commit.outbox.is_empty()).await;
                 Ok(())
             }
             Err(error) => {

@@ -97,6 +97,24 @@ async fn l38_an_ask_of_a_descendant_is_visible_at_the_root_and_so_is_its_end() {
 }
 
 #[tokio::test]
+async fn l38_an_ask_of_a_descendant_whose_answer_is_known_is_told_at_the_root_with_its_end() {
+    for (reply, failed) in [(Reply::AllowOnce, false), (Reply::Deny, true)] {
+        for tool in ["asks", "looks"] {
+            let (mut world, root) = family().await;
+            world.rules = "[[rules]]\nid = \"looks\"\naction = \"looks\"\neffect = \"ask\"\n".to_owned();
+            world.answers = common::knows(reply.clone(), "test");
+            let tools = [("asks", change(&world.effects, DefaultPolicy::Ask)), ("looks", common::look(&world.effects))];
+            assert_eq!(observed(&world.process(tools).call(tool, "x").await).ok, !failed);
+            let copies = told(&world, root).await;
+            let [copy, result] = &copies[..] else { panic!("{tool} {reply:?}: {copies:?}") };
+            assert!(matches!(copy.body(), Body::ToolUse(_)));
+            let ends = |said: &ToolResult| said.tool_use_id == copy.id && said.is_error == failed;
+            assert!(matches!(result.body(), Body::ToolResult(said) if ends(&said)), "{result:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn l38_an_ask_that_a_running_call_of_a_descendant_holds_is_visible_at_the_root() {
     let (world, root) = family().await;
     let tool = Tool::builder::<common::Note, String>("Asks midway.")

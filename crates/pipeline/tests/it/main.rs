@@ -11,6 +11,7 @@ mod common;
 mod crash;
 mod effects;
 mod grammar;
+mod known_answers;
 mod leases;
 mod lineage;
 mod locks;

@@ -141,6 +141,23 @@ async fn l21_what_is_allowed_midway_is_in_the_log_before_the_call_goes_on() {
     assert_eq!(kinds(&events), [started, decided, rest].concat());
 }
 
+#[tokio::test]
+async fn l21_r3_a_known_answer_to_what_is_asked_midway_is_in_the_log_before_the_call_goes_on() {
+    for (reply, done) in [(Reply::AllowOnce, vec!["begun", "ask"]), (Reply::Deny, vec!["begun"])] {
+        let mut world = ruled().await;
+        world.answers = common::knows(reply.clone(), "test");
+        let (tool, _told) = script(&world.effects, midway());
+        let seen = world.process([("script", tool)]).call("script", "ask").await;
+        assert_eq!(observed(&seen).ok, reply.allows(), "{}", observed(&seen).summary);
+        assert_eq!(world.effects.all(), done);
+        let events = world.events().await;
+        let asked = vec!["tool.permission", "tool.permission.asked", "tool.permission.replied"];
+        let rest = vec!["tool.invocation.completed", "tool.observation"];
+        assert_eq!(kinds(&events), [vec!["tool.invocation.started"], asked, rest].concat());
+        assert_eq!(pending(&world).await, None);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn l25_what_the_gate_stopped_is_observed_so_whatever_the_call_returns() {
     type End = fn() -> Result<String, ToolFailure>;
@@ -232,7 +249,7 @@ async fn l46_a_held_call_keeps_its_keys_and_its_clock_stands_still() {
     let world = ruled().await;
     let _clock = follow_tokio(&world.clock);
     let timeout = Timeout { default_ms: 1_000, max_ms: 1_000 };
-    let (tool, _) = script(&world.effects, Semantics { timeout, ..midway() });
+    let (tool, _told) = script(&world.effects, Semantics { timeout, ..midway() });
     let process = world.process([("script", tool)]);
     let other = world.process([("change", change(&world.effects, DefaultPolicy::Allow))]);
     let elsewhere = portcullis_base::SessionId::make(&*world.ids, world.clock.now());
@@ -326,7 +343,7 @@ async fn l22_a_held_call_that_nobody_answers_expires_and_one_that_is_cancelled_i
         let world = ruled().await;
         let clock = follow_tokio(&world.clock);
         // A tool that is let finish: to wait for a person is no work that must be.
-        let (tool, _) = script(&world.effects, midway());
+        let (tool, _told) = script(&world.effects, midway());
         let process = world.process([("script", tool)]);
         let session = process.open().await;
         let mut facts = Append::new();
@@ -360,7 +377,7 @@ async fn l22_a_held_call_that_nobody_answers_expires_and_one_that_is_cancelled_i
 async fn l15_a_yes_under_other_rules_lets_nothing_happen() {
     let world = ruled().await;
     let _clock = follow_tokio(&world.clock);
-    let (tool, _) = script(&world.effects, midway());
+    let (tool, _told) = script(&world.effects, midway());
     let process = world.process([("script", tool)]);
     let session = process.open().await;
     let answering = async {
@@ -408,7 +425,7 @@ async fn l35_a_yes_counts_once() {
 fn dies_held() -> (World, AskId) {
     runtime().block_on(async {
         let world = ruled().await;
-        let (tool, _) = script(&world.effects, midway());
+        let (tool, _told) = script(&world.effects, midway());
         let process = world.process([("script", tool)]);
         let session = process.open().await;
         let ask = tokio::select! {
@@ -425,7 +442,7 @@ fn l36_l73_an_answer_after_the_death_of_a_held_call_runs_nothing() {
     for reply in [None, Some(Reply::AllowOnce), Some(Reply::Deny)] {
         let (world, ask) = dies_held();
         runtime().block_on(async {
-            let (tool, _) = script(&world.effects, midway());
+            let (tool, _told) = script(&world.effects, midway());
             let next = world.process([("script", tool)]);
             let state = if reply.is_some() { AskState::Answered } else { AskState::Voided };
             if let Some(reply) = reply {
@@ -477,7 +494,7 @@ fn f02_l25_every_cut_of_a_held_call_leaves_one_observation_and_no_open_ask() {
                 let world = ruled().await;
                 let fault = Some(Fault { nth, kind });
                 let faulty = Arc::new(FaultyStore::new(Arc::clone(&world.store), fault));
-                let (tool, _) = script(&world.effects, midway());
+                let (tool, _told) = script(&world.effects, midway());
                 let process = world.process_over(Arc::clone(&faulty) as Arc<dyn Store>, [("script", tool)]);
                 let life = async {
                     let opened = process.gate.open(world.session, process.owner.clone()).await;
@@ -518,7 +535,7 @@ async fn settles(world: &World, kind: FaultKind, nth: u64) -> Vec<Observed> {
     if let Some(owner) = head.lease_owner {
         world.liveness.set(owner.worker, Liveness::Dead);
     }
-    let (tool, _) = script(&world.effects, midway());
+    let (tool, _told) = script(&world.effects, midway());
     let next = world.process([("script", tool)]);
     let session = next.open().await;
     session.attend().await.expect("attended");

@@ -16,7 +16,7 @@ use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 
 use super::{InstallationError, store_files};
 use crate::operations::{Archive, AskView, AskViewError, Export, Operator, StoreAudit, UnopenedContents, WholeAsk};
-use crate::{Runtime, RuntimeBuilder};
+use crate::{KnownAnswers, Runtime, RuntimeBuilder};
 
 /// What a process is to others who come across a session that it holds.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +81,7 @@ pub struct Installation {
     sqlite: Arc<SqliteStore>,
     ids: Arc<SystemIds>,
     unmade: Option<ToldOfFolder>,
+    answers: OnceLock<KnownAnswers>,
     /// The first runtime that was made for a session: the others join its process.
     first: OnceLock<Runtime>,
 }
@@ -135,13 +136,27 @@ impl Installation {
         let (folder, entropy) = (settings.artifacts.clone(), Arc::clone(&ids));
         let contents = Arc::new(move || Ok(open_contents(&folder, &entropy)? as _));
         let archive = Archive::new(Arc::clone(&sqlite) as _, LOCAL_TENANT, contents);
-        Ok(Self { settings, archive, checkpoint_key, sqlite, ids, unmade: None, first: OnceLock::new() })
+        Ok(Self {
+            settings,
+            archive,
+            checkpoint_key,
+            sqlite,
+            ids,
+            unmade: None,
+            answers: OnceLock::new(),
+            first: OnceLock::new(),
+        })
     }
 
     /// Tells `hears` of folders that cannot be made for a workspace.
     #[must_use]
     pub fn telling(self, hears: ToldOfFolder) -> Self {
         Self { unmade: Some(hears), ..self }
+    }
+
+    /// From now on its runtimes know these answers ([`RuntimeBuilder::answering`]). The first ones stay.
+    pub fn answering(&self, known: KnownAnswers) {
+        let _ = self.answers.set(known);
     }
 
     pub(super) fn store(&self) -> Arc<dyn Store> {
@@ -189,7 +204,11 @@ impl Installation {
                 hears(&folder, &why);
             }
         }
-        Ok(offering(settings, workspace)?
+        let mut offering = offering(settings, workspace)?;
+        if let Some(known) = self.answers.get().cloned() {
+            offering = offering.answering(move |session, asked| known(session, asked));
+        }
+        Ok(offering
             .store(self.store(), self.artifacts()?)
             .sealing_key(settings.home.sealing_key(&*self.ids)?)
             .artifact_quota(settings.quota)

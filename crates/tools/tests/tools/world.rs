@@ -169,6 +169,7 @@ impl World {
             project: "test".to_owned(),
             policy: PolicyBuilder::new().rules(rules).build().expect("a policy"),
             approvals: Approvals::Unavailable,
+            answers: None,
             ask_expiry: limits::ASK_EXPIRY,
             redactor: Redactor::none(),
             variables: BTreeMap::new(),

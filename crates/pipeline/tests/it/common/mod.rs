@@ -12,8 +12,8 @@ use portcullis_contract::{Content, DefaultPolicy, Resource, Semantics, Tool, Too
 use portcullis_event::facts::{AskReplied, Reply, SessionCreated};
 use portcullis_event::{Actor, Body, CheckpointKey, Event, LOCAL_TENANT, Observed, Stamp};
 use portcullis_pipeline::{
-    Append, Approvals, Disposition, Gate, GateParts, Halt, HeldSessions, Opened, Placement, Proposal,
-    RegistrationGuard, Registry, ScopeParts, Session, ToolChoice,
+    Append, Approvals, AskAnswer, Disposition, Gate, GateParts, Halt, HeldSessions, KnownAnswers, Opened, Placement,
+    Proposal, RegistrationGuard, Registry, ScopeParts, Session, ToolChoice,
 };
 use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
 use portcullis_secret::{Redactor, Sealer, SealingKey, SecretText};
@@ -120,6 +120,7 @@ pub struct World {
     pub rules: String,
     pub secrets: Vec<String>,
     pub approvals: Approvals,
+    pub answers: Option<KnownAnswers>,
     pub quota: u64,
 }
 
@@ -158,6 +159,7 @@ impl World {
             rules: String::new(),
             secrets: Vec::new(),
             approvals: Approvals::Wait,
+            answers: None,
             quota: limits::ARTIFACT_QUOTA,
         };
         world.create(session).await;
@@ -201,10 +203,30 @@ impl World {
         reply: Reply,
         feedback: Option<String>,
     ) -> Result<(), StoreError> {
+        self.replied("tester", ask_id, reply, feedback).await
+    }
+
+    /// The answer of somebody else.
+    pub async fn reply_as(
+        &self,
+        approver: &str,
+        ask_id: portcullis_base::AskId,
+        reply: Reply,
+    ) -> Result<(), StoreError> {
+        self.replied(approver, ask_id, reply, None).await
+    }
+
+    async fn replied(
+        &self,
+        approver: &str,
+        ask_id: portcullis_base::AskId,
+        reply: Reply,
+        feedback: Option<String>,
+    ) -> Result<(), StoreError> {
         let replied = AskReplied {
             ask_id,
             reply,
-            approver: "tester".to_owned(),
+            approver: approver.to_owned(),
             channel: "test".to_owned(),
             terminal: None,
             parent_process: None,
@@ -283,6 +305,7 @@ impl World {
             project: "project".to_owned(),
             policy: self.policy(),
             approvals: self.approvals,
+            answers: self.answers.clone(),
             ask_expiry: limits::ASK_EXPIRY,
             redactor: Redactor::new(self.secrets.iter().map(String::as_bytes)).expect("a redactor"),
             variables: variables.collect(),
@@ -360,6 +383,12 @@ pub fn proposal(call_id: &str, message: u128, tool: &str, input: &str) -> Propos
         input: input.to_owned(),
         stated_reason: None,
     }
+}
+
+/// The same answer to every ask, known as it is raised.
+pub fn knows(reply: Reply, channel: &str) -> Option<KnownAnswers> {
+    let answer = AskAnswer { channel: channel.to_owned(), ..AskAnswer::by("knower", reply) };
+    Some(Arc::new(move |_, _| Some(answer.clone())))
 }
 
 static MESSAGES: AtomicUsize = AtomicUsize::new(1);
