@@ -15,8 +15,8 @@ pub use crate::context::{Host, KeptEvidence, SpoolSink, ToolReport};
 pub use crate::stop::StopSignal;
 pub use crate::tool::{Decoded, Executed};
 use crate::{
-    AccessRequest, Action, Anchor, Caller, Content, ExecutorId, ExecutorKind, InputFault, Precondition, Prepared,
-    Resolved, Resource, ResourceKind, Semantics, Tool, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
+    AccessRequest, Action, Anchor, Caller, Content, ExecutorId, ExecutorKind, InputFault, NamedKind, Precondition,
+    Prepared, Resolved, Resource, Semantics, Tool, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
     Visibility,
 };
 
@@ -84,7 +84,7 @@ pub fn plan_access(tool: &Tool, name: &ToolName, input: &Decoded, resolved: &Res
         // What a client runs touches nothing here, whatever it does there.
         let elsewhere = tool.inner.shape().executor.kind == ExecutorKind::External;
         let resource = if only_reads || elsewhere {
-            Resource::own(ResourceKind::McpTool, name.as_str())
+            Resource::own(NamedKind::McpTool, name.as_str())
         } else {
             Resource::opaque(name.as_str())
         };
