@@ -29,6 +29,46 @@ impl fmt::Display for Action {
     }
 }
 
+/// A sort of thing that is known by its name alone; a rule speaks of it with a pattern over names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NamedKind {
+    /// A tool by its name, where nothing else is known of what it touches: one of an MCP server, of a client or of an embedder.
+    McpTool,
+    /// A background task by its id.
+    Task,
+    /// An artifact by its id.
+    Artifact,
+    /// The shell of a session: `shell`, or the id of another session whose it is; `env:NAME` is a variable of it.
+    Shell,
+    /// A session by its id; `sandbox` is the hand of the session that calls.
+    Session,
+    /// A memory.
+    Memory,
+    /// A skill.
+    Skill,
+}
+
+impl NamedKind {
+    /// Every kind.
+    pub const ALL: [Self; 7] =
+        [Self::McpTool, Self::Task, Self::Artifact, Self::Shell, Self::Session, Self::Memory, Self::Skill];
+
+    /// The word as it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::McpTool => "mcp_tool",
+            Self::Task => "task",
+            Self::Artifact => "artifact",
+            Self::Shell => "shell",
+            Self::Session => "session",
+            Self::Memory => "memory",
+            Self::Skill => "skill",
+        }
+    }
+}
+
 /// What sort of thing is touched; decides which patterns can match it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -41,12 +81,19 @@ pub enum ResourceKind {
     Url,
     /// A command by its words.
     Argv,
-    /// A tool by name: one of an MCP server, or one that touches nothing but itself.
-    McpTool,
     /// A secret by name.
     Secret,
     /// Analysis cannot tell what will be touched; the floor is `ask`.
     Opaque,
+    /// Something known by its name alone; written as that kind.
+    #[serde(untagged)]
+    Named(NamedKind),
+}
+
+impl From<NamedKind> for ResourceKind {
+    fn from(kind: NamedKind) -> Self {
+        Self::Named(kind)
+    }
 }
 
 impl ResourceKind {
@@ -58,9 +105,9 @@ impl ResourceKind {
             Self::Host => "host",
             Self::Url => "url",
             Self::Argv => "argv",
-            Self::McpTool => "mcp_tool",
             Self::Secret => "secret",
             Self::Opaque => "opaque",
+            Self::Named(kind) => kind.as_str(),
         }
     }
 }
@@ -129,10 +176,10 @@ impl Resource {
         Self::bare(ResourceKind::Opaque, raw.clone(), raw)
     }
 
-    /// Something of the session itself (an artifact, a menu): inside by nature.
-    pub fn own(kind: ResourceKind, canonical: impl Into<String>) -> Self {
+    /// Something of the session itself (an artifact, a task): inside by nature.
+    pub fn own(kind: impl Into<ResourceKind>, canonical: impl Into<String>) -> Self {
         let canonical = canonical.into();
-        Self { inside: true, ..Self::bare(kind, canonical.clone(), canonical) }
+        Self { inside: true, ..Self::bare(kind.into(), canonical.clone(), canonical) }
     }
 
     /// Anything by its canonical name, of which nothing else is known yet.

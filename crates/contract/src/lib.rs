@@ -35,7 +35,7 @@ mod surroundings;
 mod tool;
 mod visibility;
 
-pub use access::{AccessRequest, Action, Resource, ResourceClass, ResourceKind};
+pub use access::{AccessRequest, Action, NamedKind, Resource, ResourceClass, ResourceKind};
 pub use arrival::Arrival;
 pub use builder::{BuildError, ToolBuilder};
 pub use choice::ChoiceFace;

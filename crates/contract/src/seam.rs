@@ -15,8 +15,8 @@ pub use crate::context::{Host, KeptEvidence, SpoolSink, ToolReport};
 pub use crate::stop::StopSignal;
 pub use crate::tool::{Decoded, Executed};
 use crate::{
-    AccessRequest, Action, Anchor, Arrival, Caller, Content, ExecutorId, InputFault, Precondition, Prepared, Resolved,
-    Resource, ResourceKind, Semantics, Tool, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText, Visibility,
+    AccessRequest, Action, Anchor, Arrival, Caller, Content, ExecutorId, InputFault, NamedKind, Precondition, Prepared,
+    Resolved, Resource, Semantics, Tool, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText, Visibility,
 };
 
 /// The definition of a tool under a name.
@@ -83,7 +83,7 @@ pub fn plan_access(tool: &Tool, name: &ToolName, input: &Decoded, resolved: &Res
         // What a client runs touches nothing here, whatever it does there.
         let elsewhere = tool.inner.fulfiller() == Some(Fulfiller::Client);
         let resource = if only_reads || elsewhere {
-            Resource::own(ResourceKind::McpTool, name.as_str())
+            Resource::own(NamedKind::McpTool, name.as_str())
         } else {
             Resource::opaque(name.as_str())
         };

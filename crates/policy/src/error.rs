@@ -24,6 +24,8 @@ pub enum PatternError {
     Segment,
     #[error("`~` is not known here: paths are virtual, such as `/workspace/src/a.rs`")]
     Home,
+    #[error("it must name one kind of resource; write a rule for each kind")]
+    Kinds,
     #[error("`$` alone names no command; write its words first")]
     NoWords,
     #[error(
@@ -49,6 +51,11 @@ pub enum Problem {
     BadPattern { key: String, pattern: String, source: PatternError },
     #[error("a rule names one kind of resource, not both `{first}` and `{second}`; write two rules")]
     TwoResources { first: &'static str, second: &'static str },
+    #[error(
+        "`mcp_tool` names tools of MCP servers and of clients; what is meant here has a key of its own now: write \
+         `{key} = {name:?}`"
+    )]
+    NoTool { key: &'static str, name: String },
     #[error("`{key}` says that the rule {expected} {example}, but it does not; change the pattern or the example")]
     Example { key: &'static str, expected: &'static str, example: String },
     #[error("`{key}` needs a resource to compare with; this rule names none that examples can show")]

@@ -11,6 +11,7 @@ use crate::subject::Subject;
 use crate::{ArgvPattern, HostPattern, PathPattern, ResourcePattern, Rule, RuleEffect, Specificity, WordPattern};
 use portcullis_command::verbs::hyphenated;
 use portcullis_command::{base, rule_by_script, same_commands};
+use portcullis_contract::NamedKind;
 
 /// A pattern of the rule with this number, and how closely it fits where it matches.
 #[derive(Debug, Clone)]
@@ -18,6 +19,13 @@ struct Entry<P> {
     rule: usize,
     pattern: P,
     fit: Specificity,
+}
+
+/// Patterns over the names of one kind.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    exact: HashMap<String, Vec<Entry<()>>>,
+    globs: Vec<Entry<WordPattern>>,
 }
 
 /// The rules by what they can match. Numbers are places in the policy's sorted list.
@@ -29,8 +37,7 @@ pub(crate) struct Index {
     folders: HashMap<String, Vec<Entry<PathPattern>>>,
     argv: HashMap<String, Vec<Entry<ArgvPattern>>>,
     hosts: HashMap<String, Vec<Entry<HostPattern>>>,
-    tools: HashMap<String, Vec<Entry<()>>>,
-    tool_globs: Vec<Entry<WordPattern>>,
+    named: HashMap<NamedKind, Names>,
     any: Vec<usize>,
     opaque: Vec<usize>,
     /// Patterns of rules that forbid a command or pin an ask about it, by their program under every name it has.
@@ -81,16 +88,15 @@ impl Index {
                     self.hosts.entry(pattern.name().to_owned()).or_default().push(entry);
                 }
             }
-            ResourcePattern::McpTool(all) => {
+            ResourcePattern::Named(kind, all) => {
+                let names = self.named.entry(*kind).or_default();
                 for pattern in all {
                     let fit = pattern.specificity();
                     match pattern.as_literal() {
                         Some(name) => {
-                            self.tools.entry(name.to_owned()).or_default().push(Entry { rule, pattern: (), fit })
+                            names.exact.entry(name.to_owned()).or_default().push(Entry { rule, pattern: (), fit })
                         }
-                        None => {
-                            self.tool_globs.push(Entry { rule, pattern: pattern.clone(), fit });
-                        }
+                        None => names.globs.push(Entry { rule, pattern: pattern.clone(), fit }),
                     }
                 }
             }
@@ -173,10 +179,12 @@ impl Index {
                     name = at.split_once('.').map(|(_, parent)| parent);
                 }
             }
-            Subject::McpTool(name) => {
-                out.extend(all(&self.tools, name).map(|e| (e.rule, e.fit)));
-                let fits = self.tool_globs.iter().filter(|e| accept(e.rule) && e.pattern.matches(name));
-                out.extend(fits.map(|e| (e.rule, e.fit)));
+            Subject::Named(kind, name) => {
+                if let Some(names) = self.named.get(kind) {
+                    out.extend(all(&names.exact, name).map(|e| (e.rule, e.fit)));
+                    let fits = names.globs.iter().filter(|e| accept(e.rule) && e.pattern.matches(name));
+                    out.extend(fits.map(|e| (e.rule, e.fit)));
+                }
             }
             Subject::Opaque => {
                 out.extend(self.opaque.iter().map(|rule| (*rule, ResourcePattern::OPAQUE_FIT)));

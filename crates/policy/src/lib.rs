@@ -26,6 +26,7 @@ mod index;
 mod lint;
 mod literal;
 mod looking;
+mod named;
 mod parse;
 mod path;
 pub mod places;

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use portcullis_base::{Timestamp, edits};
-use portcullis_contract::{Action, ResourceKind};
+use portcullis_contract::{Action, NamedKind, ResourceKind};
 
 use crate::literal::{StrayWord, stray};
+use crate::named::rule_key;
 use crate::{ArgvPattern, Layer, PathPattern, ResourcePattern, Rule, RuleEffect, RuleId, RuleSource, Scope, WORKSPACE};
 
 /// Letters by which a misspelt word may differ from the one that was meant.
@@ -32,7 +33,7 @@ pub enum Fault {
     )]
     NoTool { action: String, known: String },
     #[error("can never match: what `{action}` does is not decided by {kind}; {instead}")]
-    NoSuchKind { action: String, kind: &'static str, instead: String },
+    NoSuchKind { action: String, kind: String, instead: String },
     #[error(
         "never decides: {actions} asks every time by its own default, which only a deny changes; a rule for the `bash` of \
          `--profile code` has action = \"bash\" or \"*\""
@@ -208,23 +209,27 @@ fn out_of_reach(rule: &Rule, actions: &[ActionReach<'_>]) -> Option<Fault> {
         if let Some(nearest) = nearest {
             return Some(Fault::Misspelt { action, nearest: nearest.to_owned() });
         }
-        let elsewhere = matches!(rule.resource, ResourcePattern::McpTool(_)) || actions.is_empty();
+        let elsewhere = matches!(rule.resource, ResourcePattern::Named(NamedKind::McpTool, _)) || actions.is_empty();
         let known = || list(actions.iter().map(|known| known.action));
         return (!elsewhere).then(|| Fault::NoTool { action, known: known() });
     }
-    let kind = match &rule.resource {
-        ResourcePattern::Path(_) => ResourceKind::Path,
-        ResourcePattern::Argv(_) => ResourceKind::Argv,
-        ResourcePattern::Host(_) => ResourceKind::Host,
+    let (kind, key, words) = match &rule.resource {
+        ResourcePattern::Path(_) => (ResourceKind::Path, "path", "paths".to_owned()),
+        ResourcePattern::Argv(_) => (ResourceKind::Argv, "argv", "the words of a command".to_owned()),
+        ResourcePattern::Host(_) => (ResourceKind::Host, "host", "hosts".to_owned()),
         // A glob also means the tools that clients run.
-        ResourcePattern::McpTool(_) if rule.action.literal_word().is_some() => ResourceKind::McpTool,
-        ResourcePattern::McpTool(_) | ResourcePattern::Opaque => return None,
+        ResourcePattern::Named(NamedKind::McpTool, _) if rule.action.literal_word().is_none() => return None,
+        ResourcePattern::Named(kind, _) => {
+            let key = rule_key(*kind);
+            (ResourceKind::Named(*kind), key, format!("names for `{key}`"))
+        }
+        ResourcePattern::Opaque => return None,
         ResourcePattern::Any => {
             // A tool that is denied altogether is not offered.
             let counts = rule.effect == RuleEffect::Deny || meant.iter().any(|known| !known.kinds.is_empty());
             let instead =
                 "it stands for other tools, and rules about these decide; a deny of it takes it away".to_owned();
-            return (!counts).then_some(Fault::NoSuchKind { action, kind: "a rule of its own", instead });
+            return (!counts).then_some(Fault::NoSuchKind { action, kind: "a rule of its own".to_owned(), instead });
         }
     };
     if meant.iter().any(|known| known.counts(kind, rule.effect)) {
@@ -232,17 +237,11 @@ fn out_of_reach(rule: &Rule, actions: &[ActionReach<'_>]) -> Option<Fault> {
     }
     let others = list(actions.iter().filter(|known| known.counts(kind, rule.effect)).map(|known| known.action));
     let instead = if others.is_empty() {
-        format!("nothing in this build is; a rule without `{}` speaks of all that the action does", kind.as_str())
+        format!("nothing in this build is; a rule without `{key}` speaks of all that the action does")
     } else {
-        format!("what is: {others}. Write one of these as its action, or leave `{}` out", kind.as_str())
+        format!("what is: {others}. Write one of these as its action, or leave `{key}` out")
     };
-    let kind = match kind {
-        ResourceKind::Path => "paths",
-        ResourceKind::Argv => "the words of a command",
-        ResourceKind::Host => "hosts",
-        _ => "names of tools",
-    };
-    Some(Fault::NoSuchKind { action, kind, instead })
+    Some(Fault::NoSuchKind { action, kind: words, instead })
 }
 
 /// Whether every tool that an allow or an ask speaks of asks every time all the same (tool-contract R8).
@@ -283,13 +282,13 @@ fn covers(one: &Rule, other: &Rule) -> bool {
 }
 
 fn covers_resource(one: &ResourcePattern, other: &ResourcePattern) -> bool {
-    use ResourcePattern::{Any, Argv, Host, McpTool, Opaque, Path};
+    use ResourcePattern::{Any, Argv, Host, Named, Opaque, Path};
     match (one, other) {
         (Any, _) | (Opaque, Opaque) => true,
         (Path(ours), Path(theirs)) => theirs.iter().all(|their| ours.iter().any(|our| our.covers(their))),
         (Argv(ours), Argv(theirs)) => theirs.iter().all(|their| ours.iter().any(|our| our.covers(their))),
         (Host(ours), Host(theirs)) => theirs.iter().all(|their| ours.contains(their)),
-        (McpTool(ours), McpTool(theirs)) => theirs.iter().all(|their| {
+        (Named(our_kind, ours), Named(their_kind, theirs)) if our_kind == their_kind => theirs.iter().all(|their| {
             ours.iter().any(|our| our == their || their.as_literal().is_some_and(|name| our.matches(name)))
         }),
         _ => false,

@@ -35,7 +35,7 @@ impl Policy {
             matches!(rule.effect, RuleEffect::Ask | RuleEffect::AskPinned)
                 && !matches!(
                     rule.resource,
-                    ResourcePattern::Argv(_) | ResourcePattern::Host(_) | ResourcePattern::McpTool(_)
+                    ResourcePattern::Argv(_) | ResourcePattern::Host(_) | ResourcePattern::Named(..)
                 )
                 && rule.action.matches(&read)
                 && rule.in_force(asker)

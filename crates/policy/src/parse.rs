@@ -17,17 +17,20 @@
 //! expires_at = 2027-01-01T00:00:00Z
 //! ```
 //!
-//! A rule names at most one kind of resource: `path`, `argv`, `host` (`example.com`,
-//! `*.example.com`), `mcp_tool`, or `opaque = true`; with none it speaks of any. `path`, `host` and
-//! `mcp_tool` take one pattern or a list, `argv` a list of words or a list of such lists. `*` and `?`
-//! stay inside a path segment, `**` is any number of segments, and `x/**` includes `x` itself.
+//! A rule names at most one kind of resource: `path`, `argv`, `host` (`example.com`, `*.example.com`), a kind that
+//! is known by its name (`mcp_tool`, `task`, `artifact`, `shell`, `target_session`, `memory`, `skill`), or
+//! `opaque = true`; with none it speaks of any. `argv` takes a list of words or a list of such lists, every other one a
+//! pattern or a list. `*` and `?` stay inside a path segment, `**` is any number of segments, and `x/**` includes `x`
+//! itself.
 
 use std::str::FromStr;
 
 use portcullis_base::{SessionId, Timestamp};
+use portcullis_contract::NamedKind;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::named::{formerly, kind_of_key, rule_key};
 use crate::path::WORKSPACE;
 use crate::subject::{self, Subject};
 use crate::tables::Document;
@@ -39,23 +42,10 @@ use crate::{
 /// Rules of one file.
 const MAX_RULES: usize = 10_000;
 
-const KEYS: [&str; 14] = [
-    "id",
-    "action",
-    "path",
-    "argv",
-    "host",
-    "mcp_tool",
-    "opaque",
-    "effect",
-    "agent",
-    "session",
-    "project",
-    "expires_at",
-    "match",
-    "not_match",
-];
-const RESOURCES: [&str; 5] = ["path", "argv", "host", "mcp_tool", "opaque"];
+/// Keys beside those that name a resource.
+const KEYS: [&str; 9] = ["id", "action", "effect", "agent", "session", "project", "expires_at", "match", "not_match"];
+const RESOURCES: [&str; 11] =
+    ["path", "argv", "host", "mcp_tool", "task", "artifact", "shell", "target_session", "memory", "skill", "opaque"];
 
 type Node<'t> = Spanned<DeValue<'t>>;
 
@@ -102,9 +92,10 @@ impl<'d> Fields<'d> {
     }
 
     fn rule(&self, layer: Layer) -> Result<Rule, PolicyError> {
-        self.document.only_known(self.fields, &KEYS)?;
+        self.document.only_known(self.fields, &[&KEYS[..], &RESOURCES].concat())?;
         let source = self.document.source(self.at);
-        let resource = self.resource()?;
+        let (action, resource) = (self.action()?, self.resource()?);
+        self.no_former_name(&action, &resource)?;
         self.examples(&resource, "match", "matches", true)?;
         self.examples(&resource, "not_match", "does not match", false)?;
         let id = match self.get("id") {
@@ -117,7 +108,7 @@ impl<'d> Fields<'d> {
         Ok(Rule {
             id,
             layer,
-            action: self.action()?,
+            action,
             resource,
             effect: self.effect()?,
             scope: self.scope()?,
@@ -211,11 +202,22 @@ impl<'d> Fields<'d> {
         Ok(match key {
             "path" => ResourcePattern::Path(self.list(value, key, PathPattern::parse)?),
             "host" => ResourcePattern::Host(self.list(value, key, HostPattern::parse)?),
-            "mcp_tool" => ResourcePattern::McpTool(self.list(value, key, WordPattern::parse)?),
             "argv" => ResourcePattern::Argv(self.commands(value)?),
-            _ if self.document.flag(value, key)? => ResourcePattern::Opaque,
-            _ => return Err(self.document.wrong_type(value, key, "true, or be left out")),
+            _ => match kind_of_key(key) {
+                Some(kind) => ResourcePattern::Named(kind, self.list(value, key, WordPattern::parse)?),
+                None if self.document.flag(value, key)? => ResourcePattern::Opaque,
+                None => return Err(self.document.wrong_type(value, key, "true, or be left out")),
+            },
         })
+    }
+
+    /// Refuses what a rule called a tool before it had a key of its own: such a rule would match it no more.
+    fn no_former_name(&self, action: &ActionPattern, resource: &ResourcePattern) -> Result<(), PolicyError> {
+        let ResourcePattern::Named(NamedKind::McpTool, names) = resource else { return Ok(()) };
+        let Some((kind, name)) = names.iter().find_map(|name| formerly(action, name.as_str())) else { return Ok(()) };
+        let problem = Problem::NoTool { key: rule_key(kind), name: name.to_owned() };
+        let at = self.get("mcp_tool").map_or(self.at, |value| value.span().start);
+        Err(self.document.fault(at, problem))
     }
 
     /// One pattern or several.
@@ -287,8 +289,8 @@ impl<'d> Fields<'d> {
                 ResourcePattern::Host(_) => {
                     self.example(example, key, |text| host::canonical_host(text).map(Subject::Host))?
                 }
-                ResourcePattern::McpTool(_) => {
-                    self.example(example, key, |text| Some(Subject::McpTool(text.to_owned())))?
+                ResourcePattern::Named(kind, _) => {
+                    self.example(example, key, |text| Some(Subject::Named(*kind, text.to_owned())))?
                 }
             };
             let fits = subject.is_some_and(|subject| resource.fits(&subject));

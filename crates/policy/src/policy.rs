@@ -223,7 +223,7 @@ impl Policy {
                 ResourcePattern::Path(all) => out.extend(all.iter().map(|pattern| denied(Some(pattern.clone())))),
                 ResourcePattern::Argv(_)
                 | ResourcePattern::Host(_)
-                | ResourcePattern::McpTool(_)
+                | ResourcePattern::Named(..)
                 | ResourcePattern::Opaque => {}
             }
         }

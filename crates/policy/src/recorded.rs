@@ -1,10 +1,11 @@
 //! A question that rules were asked once, as a log recorded it, so that other rules can be asked the same.
 
-use portcullis_contract::{AccessRequest, Action, DefaultPolicy, Resource};
+use portcullis_contract::{AccessRequest, Action, DefaultPolicy, NamedKind, Resource, ResourceKind};
 use portcullis_event::facts::{PermissionDecided, TouchedResource, Verdict};
 use serde_json::Value;
 
-use crate::{Asker, Decision, Grant, Policy};
+use crate::named::formerly;
+use crate::{ActionPattern, Asker, Decision, Grant, Policy};
 
 /// A recorded question.
 pub struct RecordedQuestion {
@@ -52,7 +53,12 @@ impl Decision {
 }
 
 fn request(touched: &TouchedResource) -> Option<AccessRequest> {
-    let kind = serde_json::from_value(Value::String(touched.kind.clone())).ok()?;
+    let recorded = serde_json::from_value(Value::String(touched.kind.clone())).ok()?;
+    let action = Action::new(touched.action.clone());
+    // A log from before names by `mcp_tool` what has a kind of its own now; rules of today are asked about that.
+    let former = (recorded == ResourceKind::Named(NamedKind::McpTool))
+        .then(|| formerly(&ActionPattern::literal(&action), &touched.name));
+    let (kind, name) = former.flatten().map_or((recorded, touched.name.as_str()), |(kind, name)| (kind.into(), name));
     let class = touched.class.clone().and_then(|class| serde_json::from_value(class).ok());
     let looks_at = touched.looks_at.clone().and_then(|places| serde_json::from_value(places).ok());
     let resource = Resource {
@@ -61,7 +67,7 @@ fn request(touched: &TouchedResource) -> Option<AccessRequest> {
         command: touched.command.clone(),
         class,
         looks_at,
-        ..Resource::bare(kind, touched.name.clone(), String::new())
+        ..Resource::bare(kind, name.to_owned(), String::new())
     };
-    Some(AccessRequest::new(Action::new(touched.action.clone()), resource, touched.risk.clone()))
+    Some(AccessRequest::new(action, resource, touched.risk.clone()))
 }

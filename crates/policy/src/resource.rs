@@ -1,9 +1,12 @@
 //! Which resources a rule speaks of, and which of two rules speaks more closely.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use portcullis_contract::NamedKind;
 use serde::{Deserialize, Serialize};
 
+use crate::named::rule_key;
 use crate::subject::Subject;
 use crate::{ArgvPattern, HostPattern, PathPattern, PatternError, WordPattern};
 
@@ -36,7 +39,8 @@ pub enum ResourcePattern {
     Path(Vec<PathPattern>),
     Argv(Vec<ArgvPattern>),
     Host(Vec<HostPattern>),
-    McpTool(Vec<WordPattern>),
+    /// Names of one kind.
+    Named(NamedKind, Vec<WordPattern>),
     /// What analysis could not name.
     Opaque,
 }
@@ -49,8 +53,10 @@ pub(crate) enum ResourceText {
     Path(Vec<String>),
     Argv(Vec<Vec<String>>),
     Host(Vec<String>),
-    McpTool(Vec<String>),
     Opaque,
+    /// By the word of its one kind.
+    #[serde(untagged)]
+    Named(BTreeMap<NamedKind, Vec<String>>),
 }
 
 impl ResourcePattern {
@@ -66,7 +72,7 @@ impl ResourcePattern {
             (Self::Path(all), Subject::Path(path)) => all.iter().any(|p| p.matches(path)),
             (Self::Argv(all), Subject::Argv(argv)) => all.iter().any(|p| p.matches(argv)),
             (Self::Host(all), Subject::Host(host)) => all.iter().any(|p| p.matches(host)),
-            (Self::McpTool(all), Subject::McpTool(name)) => all.iter().any(|p| p.matches(name)),
+            (Self::Named(ours, all), Subject::Named(kind, name)) => ours == kind && all.iter().any(|p| p.matches(name)),
             _ => false,
         }
     }
@@ -115,7 +121,7 @@ impl From<&ResourcePattern> for ResourceText {
                 Self::Argv(all)
             }
             ResourcePattern::Host(all) => Self::Host(texts(all)),
-            ResourcePattern::McpTool(all) => Self::McpTool(texts(all)),
+            ResourcePattern::Named(kind, all) => Self::Named(BTreeMap::from([(*kind, texts(all))])),
             ResourcePattern::Opaque => Self::Opaque,
         }
     }
@@ -130,8 +136,11 @@ impl TryFrom<ResourceText> for ResourcePattern {
             ResourceText::Path(all) => Self::Path(parsed(&all, PathPattern::parse)?),
             ResourceText::Argv(all) => Self::Argv(all.into_iter().map(ArgvPattern::parse).collect::<Result<_, _>>()?),
             ResourceText::Host(all) => Self::Host(parsed(&all, HostPattern::parse)?),
-            ResourceText::McpTool(all) => Self::McpTool(parsed(&all, WordPattern::parse)?),
             ResourceText::Opaque => Self::Opaque,
+            ResourceText::Named(mut kinds) => match (kinds.pop_first(), kinds.is_empty()) {
+                (Some((kind, all)), true) => Self::Named(kind, parsed(&all, WordPattern::parse)?),
+                _ => return Err(PatternError::Kinds),
+            },
         })
     }
 }
@@ -148,7 +157,7 @@ impl fmt::Display for ResourcePattern {
             Self::Path(all) => write!(f, "path {}", list(texts(all))),
             Self::Argv(all) => write!(f, "argv {}", list(texts(all))),
             Self::Host(all) => write!(f, "host {}", list(texts(all))),
-            Self::McpTool(all) => write!(f, "mcp_tool {}", list(texts(all))),
+            Self::Named(kind, all) => write!(f, "{} {}", rule_key(*kind), list(texts(all))),
             Self::Opaque => f.write_str("opaque"),
         }
     }

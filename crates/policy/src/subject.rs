@@ -1,6 +1,6 @@
 //! A resource in the form that patterns are compared with.
 
-use portcullis_contract::{Resource, ResourceKind};
+use portcullis_contract::{NamedKind, Resource, ResourceKind};
 
 use crate::host;
 
@@ -14,7 +14,7 @@ pub(crate) enum Subject {
     Argv(Vec<String>),
     /// Of a `host` and of a `url` resource.
     Host(String),
-    McpTool(String),
+    Named(NamedKind, String),
     Secret,
     Opaque,
 }
@@ -29,7 +29,7 @@ impl Subject {
             }
             ResourceKind::Host => host::canonical_host(text).map(Self::Host),
             ResourceKind::Url => host::host_of_url(text).map(Self::Host),
-            ResourceKind::McpTool => Some(Self::McpTool(text.to_owned())),
+            ResourceKind::Named(kind) => Some(Self::Named(kind, text.to_owned())),
             ResourceKind::Secret => Some(Self::Secret),
             ResourceKind::Opaque => None,
         };

@@ -2,9 +2,10 @@
 
 use portcullis_base::Digest;
 use portcullis_command::{self as command, ProgramReads};
-use portcullis_contract::{Action, Resource, ResourceKind};
+use portcullis_contract::{Action, NamedKind, Resource, ResourceKind};
 use serde::{Deserialize, Serialize};
 
+use crate::named::rule_key;
 use crate::resource::ResourceText;
 use crate::subject::Subject;
 use crate::{
@@ -71,8 +72,10 @@ impl SuggestedRule {
                 format!("argv = [{}]\n", all.join(", "))
             }
             ResourceText::Host(all) => format!("host = {}\n", list(&all)),
-            ResourceText::McpTool(all) => format!("mcp_tool = {}\n", list(&all)),
             ResourceText::Opaque => "opaque = true\n".to_owned(),
+            ResourceText::Named(kinds) => {
+                kinds.iter().map(|(kind, all)| format!("{} = {}\n", rule_key(*kind), list(all))).collect()
+            }
         };
         let (action, effect) = (value(self.action.as_str()), value(self.effect.as_str()));
         format!("[[rules]]\naction = {action}\n{resource}effect = {effect}\n")
@@ -171,7 +174,9 @@ fn pattern(asking: &[AskedResource<'_>]) -> Option<ResourcePattern> {
         Subject::Path(_) => ResourcePattern::Path(all().map(path).collect::<Option<_>>()?),
         Subject::Argv(_) => ResourcePattern::Argv(all().map(argv).collect::<Option<_>>()?),
         Subject::Host(_) => ResourcePattern::Host(all().map(host).collect::<Option<_>>()?),
-        Subject::McpTool(_) => ResourcePattern::McpTool(all().map(tool).collect::<Option<_>>()?),
+        Subject::Named(kind, _) => {
+            ResourcePattern::Named(*kind, all().map(|subject| name(*kind, subject)).collect::<Option<_>>()?)
+        }
         Subject::Secret | Subject::Opaque => return None,
     })
 }
@@ -197,9 +202,9 @@ fn host(subject: &Subject) -> Option<HostPattern> {
     }
 }
 
-fn tool(subject: &Subject) -> Option<WordPattern> {
+fn name(kind: NamedKind, subject: &Subject) -> Option<WordPattern> {
     match subject {
-        Subject::McpTool(name) => Some(WordPattern::literal(name)),
+        Subject::Named(its, name) if *its == kind => Some(WordPattern::literal(name)),
         _ => None,
     }
 }
@@ -207,7 +212,7 @@ fn tool(subject: &Subject) -> Option<WordPattern> {
 fn example(subject: &Subject, asked: &Resource) -> String {
     match subject {
         Subject::Path(path) if path.is_empty() => "/".to_owned(),
-        Subject::Path(text) | Subject::McpTool(text) => text.clone(),
+        Subject::Path(text) | Subject::Named(_, text) => text.clone(),
         // A rule reaches a whole host, and an ask about a URL must say so.
         Subject::Host(name) => format!("{name} (every address and port there)"),
         Subject::Argv(words) => serde_json::to_string(words).unwrap_or_default(),
@@ -254,9 +259,9 @@ fn neighbours(subject: &Subject) -> Vec<Subject> {
             let near = [format!("sub.{name}"), format!("{name}.example"), format!("not-{name}")];
             near.map(Subject::Host).into()
         }
-        Subject::McpTool(name) => {
+        Subject::Named(kind, name) => {
             let near = [format!("{name}_other"), format!("{name}s"), format!("other_{name}")];
-            near.map(Subject::McpTool).into()
+            near.map(|name| Subject::Named(*kind, name)).into()
         }
         Subject::Secret | Subject::Opaque => Vec::new(),
     }

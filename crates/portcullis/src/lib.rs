@@ -68,9 +68,9 @@ pub use portcullis_base::{
 };
 pub use portcullis_contract::{
     AccessRequest, Action, Background, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, EndedCommand,
-    GateStop, Interrupt, NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind,
-    Semantics, ShellFact, SpoolRef, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, ToolOrigin,
-    UserText, Visibility,
+    GateStop, Interrupt, NamedKind, NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource,
+    ResourceKind, Semantics, ShellFact, SpoolRef, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure,
+    ToolName, ToolOrigin, UserText, Visibility,
 };
 pub use portcullis_event::Observed;
 pub use portcullis_event::facts::{CustomTool, Exit, PermissionAsked, Reply, TaskCompleted};

@@ -1,16 +1,20 @@
 //! What rules about each tool's action can match: rules that match nothing are found by it.
 
-use portcullis_contract::ResourceKind;
+use portcullis_contract::{NamedKind, ResourceKind};
 use portcullis_policy::{ActionReach, RuleEffect};
 
 const ANY: &[RuleEffect] = &RuleEffect::ALL;
 
 /// What works on files names them.
 const FILES: &[(ResourceKind, &[RuleEffect])] = &[(ResourceKind::Path, ANY)];
-/// What works on things of the session itself: its shell, its variables, its artifacts, its tasks.
-const OWN: &[(ResourceKind, &[RuleEffect])] = &[(ResourceKind::McpTool, ANY)];
-/// A shell also stands in a folder.
-const SHELL: &[(ResourceKind, &[RuleEffect])] = &[(ResourceKind::McpTool, ANY), (ResourceKind::Path, ANY)];
+const ARTIFACTS: &[(ResourceKind, &[RuleEffect])] = &[(ResourceKind::Named(NamedKind::Artifact), ANY)];
+const SESSIONS: &[(ResourceKind, &[RuleEffect])] = &[(ResourceKind::Named(NamedKind::Session), ANY)];
+const TASKS: &[(ResourceKind, &[RuleEffect])] = &[(ResourceKind::Named(NamedKind::Task), ANY)];
+/// A shell and its variables.
+const SHELL: &[(ResourceKind, &[RuleEffect])] = &[(ResourceKind::Named(NamedKind::Shell), ANY)];
+/// A shell that begins stands in a folder.
+const NEW_SHELL: &[(ResourceKind, &[RuleEffect])] =
+    &[(ResourceKind::Named(NamedKind::Shell), ANY), (ResourceKind::Path, ANY)];
 /// A command is named by its words. Which files it will touch nobody knows before it runs; a deny closes them to it.
 const COMMANDS: &[(ResourceKind, &[RuleEffect])] =
     &[(ResourceKind::Argv, ANY), (ResourceKind::Path, &[RuleEffect::Deny])];
@@ -18,37 +22,37 @@ const COMMANDS: &[(ResourceKind, &[RuleEffect])] =
 const BASH: &[(ResourceKind, &[RuleEffect])] = &[
     (ResourceKind::Argv, ANY),
     (ResourceKind::Path, &[RuleEffect::Deny, RuleEffect::Ask]),
-    (ResourceKind::McpTool, ANY),
+    (ResourceKind::Named(NamedKind::Shell), ANY),
 ];
 
 /// Every tool that some profile has.
 pub const REACHES: &[ActionReach<'static>] = &[
-    reach("artifact_grep", OWN),
-    reach("artifact_read", OWN),
+    reach("artifact_grep", ARTIFACTS),
+    reach("artifact_read", ARTIFACTS),
     reach("bash", BASH),
     reach("edit", FILES),
     reach("glob", FILES),
     reach("grep", FILES),
     reach("read", FILES),
-    reach("sandbox_describe", OWN),
+    reach("sandbox_describe", SESSIONS),
     // What it does is done as one of the others.
     reach("sandbox_execute", &[]),
-    reach("shell_close", OWN),
-    reach("shell_describe", OWN),
+    reach("shell_close", SHELL),
+    reach("shell_describe", SHELL),
     pinned("shell_exec", COMMANDS),
-    reach("shell_history", OWN),
-    reach("shell_open", SHELL),
-    reach("shell_read_command", OWN),
-    reach("shell_read_last_output", OWN),
-    reach("shell_restart", SHELL),
+    reach("shell_history", SHELL),
+    reach("shell_open", NEW_SHELL),
+    reach("shell_read_command", SHELL),
+    reach("shell_read_last_output", SHELL),
+    reach("shell_restart", NEW_SHELL),
     pinned("shell_run", COMMANDS),
     reach("shell_set_cwd", FILES),
-    reach("shell_set_env", OWN),
-    reach("shell_unset_env", OWN),
-    reach("shell_wait", OWN),
-    reach("task_cancel", OWN),
-    reach("task_output", OWN),
-    reach("task_wait", OWN),
+    reach("shell_set_env", SHELL),
+    reach("shell_unset_env", SHELL),
+    reach("shell_wait", SHELL),
+    reach("task_cancel", TASKS),
+    reach("task_output", TASKS),
+    reach("task_wait", TASKS),
     reach("write", FILES),
 ];
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 use portcullis_base::{ArtifactId, ArtifactRef, Effect, EffectSet, Reason, Risk, RiskSet, Window};
 use portcullis_contract::{
-    AccessRequest, Action, BuildError, Content, Precondition, Resolved, Resource, ResourceKind, Semantics, Strategy,
-    Tool, ToolContext, ToolFailure, UserText,
+    AccessRequest, Action, BuildError, Content, NamedKind, Precondition, Resolved, Resource, Semantics, Strategy, Tool,
+    ToolContext, ToolFailure, UserText,
 };
 use portcullis_pipeline::ArtifactShelf;
 use schemars::JsonSchema;
@@ -92,7 +92,7 @@ pub(crate) fn tool(shelf: ArtifactShelf) -> Result<Tool, BuildError> {
         .executor(executor("artifact_grep"))
         .resolve(|input: &ArtifactGrepInput, _| {
             pattern::compile(&input.pattern, input.style())?;
-            let own = Resource::own(ResourceKind::McpTool, input.artifact()?.to_string());
+            let own = Resource::own(NamedKind::Artifact, input.artifact()?.to_string());
             Ok(Resolved { resources: vec![own], ..Resolved::default() })
         })
         .plan_access(|_, resolved| {

@@ -8,8 +8,8 @@ use portcullis_base::{
     ArtifactId, ArtifactKind, ArtifactRef, Effect, EffectSet, Reason, Risk, RiskSet, Window, limits,
 };
 use portcullis_contract::{
-    AccessRequest, Action, BuildError, Content, Precondition, Resolved, Resource, ResourceKind, Semantics, Strategy,
-    Tool, ToolContext, ToolFailure, ToolName, UserText,
+    AccessRequest, Action, BuildError, Content, NamedKind, Precondition, Resolved, Resource, Semantics, Strategy, Tool,
+    ToolContext, ToolFailure, ToolName, UserText,
 };
 use portcullis_pipeline::{ArtifactShelf, ShelfError};
 use schemars::JsonSchema;
@@ -155,7 +155,7 @@ fn tool(shelf: ArtifactShelf) -> Result<Tool, BuildError> {
         .executor(executor("artifact_read"))
         .resolve(|input: &ArtifactReadInput, _| {
             input.wanted()?;
-            let own = Resource::own(ResourceKind::McpTool, input.artifact()?.to_string());
+            let own = Resource::own(NamedKind::Artifact, input.artifact()?.to_string());
             Ok(Resolved { resources: vec![own], ..Resolved::default() })
         })
         .plan_access(|_, resolved| {

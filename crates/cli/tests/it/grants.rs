@@ -56,6 +56,26 @@ fn s10_one_answer_for_this_project_lets_nineteen_identical_calls_run_and_a_neigh
 }
 
 #[test]
+fn l33_a_rule_suggested_for_a_variable_answers_for_that_variable_as_a_grant_and_in_a_file() {
+    let world = World::new();
+    let set = |name: &str| format!(r#"{{"key":"{name}","value":"1"}}"#);
+    let rule = |id: &str, shell: &str, effect: &str| {
+        format!("[[rules]]\nid = \"{id}\"\naction = \"shell_set_env\"\nshell = {shell}\neffect = \"{effect}\"\n")
+    };
+    world.configure(&rule("variables", "\"env:*\"", "ask"));
+    let ask = asked(&world, "shell_set_env", &set("A"));
+    world.run(&["approvals", "show", &ask]).ends(0).says("variable A").says("would allow: env:A");
+    world.run(&["approvals", "allow", &ask, "--save"]).ends(0);
+    world.run(&["call", "shell_set_env", &set("A")]).ends(0);
+    asked(&world, "shell_set_env", &set("B"));
+    world.run(&["grants"]).ends(0).says("shell_set_env on shell env:A");
+    // As the ask writes the rule down.
+    world.configure(&[rule("variables", "\"env:*\"", "ask"), rule("b", "[\"env:B\"]", "allow")].concat());
+    world.run(&["call", "shell_set_env", &set("B")]).ends(0);
+    asked(&world, "shell_set_env", &set("C"));
+}
+
+#[test]
 fn l34_a_grant_for_a_session_answers_in_no_other_and_runs_out() {
     let world = World::new();
     let ask = asked(&world, "write", NOTE);

@@ -186,7 +186,14 @@ fn check_and_doctor_report_every_rule_that_can_never_match() {
         ("action = \"artifact_*\"\nargv = [\"cat\"]\neffect = \"deny\"", "bash, shell_exec, shell_run"),
         ("action = \"shell_run\"\npath = \"src/**\"\neffect = \"allow\"", "is not decided by paths; what is: edit, "),
         ("action = \"task_wait\"\npath = \"src/**\"\neffect = \"deny\"", "is not decided by paths"),
-        ("action = \"write\"\nmcp_tool = \"x\"\neffect = \"deny\"", "is not decided by names of tools"),
+        (
+            "action = \"write\"\nmcp_tool = \"x\"\neffect = \"deny\"",
+            "is not decided by names for `mcp_tool`; nothing in",
+        ),
+        ("action = \"write\"\nshell = \"env:*\"\neffect = \"deny\"", "names for `shell`; what is: bash, shell_close, "),
+        ("action = \"read\"\ntarget_session = \"*\"\neffect = \"deny\"", "what is: sandbox_describe."),
+        ("action = \"*\"\nmemory = \"*\"\neffect = \"deny\"", "names for `memory`; nothing in this build is"),
+        ("action = \"*\"\nskill = \"*\"\neffect = \"deny\"", "names for `skill`; nothing in this build is"),
         ("action = \"*\"\nhost = \"example.com\"\neffect = \"deny\"", "is not decided by hosts; nothing in this build"),
         ("action = \"sandbox_execute\"\neffect = \"ask\"", "stands for other tools"),
         ("action = \"*\"\nproject = \"~/p\"\neffect = \"deny\"", "a home or a variable is not filled in"),
@@ -217,7 +224,10 @@ fn check_and_doctor_report_every_rule_that_can_never_match() {
         "action = \"*\"\nargv = [\"cat\"]\neffect = \"deny\"",
         "action = \"*\"\nproject = \"/a/w/\"\neffect = \"deny\"",
         "action = \"bash\"\nargv = [\"cat\"]\neffect = \"allow\"",
-        "action = \"shell_set_env\"\nmcp_tool = \"env:PATH\"\neffect = \"deny\"",
+        "action = \"shell_set_env\"\nshell = \"env:PATH\"\neffect = \"deny\"",
+        "action = \"*\"\ntask = \"task_*\"\neffect = \"deny\"",
+        "action = \"*\"\nartifact = \"*\"\neffect = \"ask\"",
+        "action = \"sandbox_describe\"\ntarget_session = \"sandbox\"\neffect = \"deny\"",
         "action = \"sandbox_execute\"\neffect = \"deny\"",
         "action = \"*\"\nargv = [\"find\", \".\", \"-name\", \"*.env\"]\neffect = \"deny\"",
         "action = \"bash\"\nargv = [\"ls\", \"*.txt\", \"$\"]\neffect = \"allow\"",
@@ -226,6 +236,22 @@ fn check_and_doctor_report_every_rule_that_can_never_match() {
         world.configure(&rule(what));
         world.run(&["policy", "check"]).ends(0).warns("1 rule checked: nothing wrong");
     }
+}
+
+#[test]
+fn a_rule_that_calls_a_variable_a_tool_is_refused_by_every_command_and_says_what_to_write() {
+    let world = World::new();
+    let rule = |key: &str| format!("[[rules]]\naction = \"shell_set_env\"\n{key} = \"env:*\"\neffect = \"deny\"\n");
+    let set = ["call", "shell_set_env", r#"{"key":"A","value":"1"}"#];
+    let file = world.configure(&rule("mcp_tool"));
+    let place = format!("{}:3: ", file.display());
+    for args in [&set[..], &["policy", "check"]] {
+        let ran = world.run(args);
+        assert!(ran.code != 0 && ran.code != 4, "{args:?}: it is not read at all");
+        ran.warns(&place).warns("write `shell = \"env:*\"`");
+    }
+    world.configure(&rule("shell"));
+    world.run(&set).ends(4);
 }
 
 /// Three rules for three tools keep from one another what one rule keeps by itself.

@@ -12,6 +12,7 @@ mod files;
 mod gate;
 mod laws;
 mod looking;
+mod named;
 mod neighbours;
 mod oracle;
 mod same_program;

@@ -285,10 +285,12 @@ mod tests {
 
     #[test]
     fn a_variable_is_called_one_and_an_action_is_named_once() {
-        assert_eq!(
-            resource(&json!({"kind": "mcp_tool", "name": "env:BASH_ENV", "as_written": "BASH_ENV"})),
-            "variable BASH_ENV"
-        );
+        for kind in ["shell", "mcp_tool"] {
+            let variable = json!({"kind": kind, "name": "env:BASH_ENV", "as_written": "BASH_ENV"});
+            assert_eq!(resource(&variable), "variable BASH_ENV", "{kind}");
+        }
+        assert_eq!(resource(&json!({"kind": "shell", "name": "shell", "as_written": "shell"})), "shell");
+        assert_eq!(resource(&json!({"kind": "task", "name": "task_1", "as_written": "task_1"})), "task task_1");
         assert_eq!(resource(&json!({"kind": "mcp_tool", "name": "a__b", "as_written": "a__b"})), "mcp_tool a__b");
         assert_eq!(fact("actions", &json!(["shell_run", "shell_run", "write"])), "shell_run, write");
     }

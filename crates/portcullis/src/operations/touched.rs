@@ -82,10 +82,10 @@ fn part<'v>(resource: &'v Value, name: &str) -> &'v str {
 const ENV: &str = "env:";
 const VARIABLE: &str = "variable";
 
-/// What a resource is, in a word for a person.
+/// What a resource is, in a word for a person. A variable of a shell is one, also in an ask from before it was called so.
 fn kind(one: &Value) -> &str {
     match (part(one, "kind"), part(one, "name")) {
-        ("mcp_tool", name) if name.starts_with(ENV) => VARIABLE,
+        ("shell" | "mcp_tool", name) if name.starts_with(ENV) => VARIABLE,
         ("opaque", _) => match part(one, "action") {
             "write" => "a file to write, whose place is known only when it runs:",
             "read" => "a file to read, whose place is known only when it runs:",
@@ -111,6 +111,10 @@ pub(super) fn resource(one: &Value) -> String {
     let (kind, name, raw) = (kind(one), part(one, "name"), part(one, "as_written"));
     if kind == VARIABLE {
         return format!("{kind} {}", name.trim_start_matches(ENV));
+    }
+    // The shell of the session that calls.
+    if kind == name {
+        return kind.to_owned();
     }
     let words = serde_json::from_str::<Vec<String>>(name).ok();
     // The words of a command, so that a shell takes them as they are.

@@ -165,7 +165,7 @@ fn script() -> Tool {
     Tool::builder::<Commands, String>("Runs commands one after the other.")
         .semantics(Semantics { dynamic_access: true, default_policy: DefaultPolicy::Ask, ..Semantics::mutating() })
         .plan_access(|_, _| {
-            let resource = Resource::own(portcullis::ResourceKind::McpTool, "script");
+            let resource = Resource::own(portcullis::NamedKind::McpTool, "script");
             vec![AccessRequest::new(Action::new("script"), resource, RiskSet::from([Risk::Write]))]
         })
         .parts_are_intents()

@@ -2,9 +2,7 @@
 
 use portcullis_base::{Effect, EffectSet, Risk, RiskSet};
 use portcullis_command::program_names;
-use portcullis_contract::{
-    AccessRequest, Action, BuildError, Content, Resource, ResourceKind, Semantics, Tool, UserText,
-};
+use portcullis_contract::{AccessRequest, Action, BuildError, Content, NamedKind, Resource, Semantics, Tool, UserText};
 use portcullis_sandbox::hand::Limits;
 use portcullis_sandbox::{Access, Mount, MountTable, TreeOwner};
 use schemars::JsonSchema;
@@ -171,7 +169,7 @@ fn semantics() -> Semantics {
 
 /// The sandbox itself; nothing in it is opened.
 fn planned() -> Vec<AccessRequest> {
-    let own = Resource::own(ResourceKind::McpTool, "sandbox");
+    let own = Resource::own(NamedKind::Session, "sandbox");
     vec![AccessRequest::new(Action::new(ACTION), own, RiskSet::from([Risk::Read])).reversible()]
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use portcullis_base::{Effect, EffectSet, EnvKey, Risk, limits};
 use portcullis_contract::{
-    BuildError, Caller, Concurrency, DefaultPolicy, Precondition, Prepared, Resolved, Resource, ResourceKind,
-    Semantics, ShellFact, Tool, ToolBuilder, ToolContext, ToolFailure, UserText,
+    BuildError, Caller, Concurrency, DefaultPolicy, NamedKind, Precondition, Prepared, Resolved, Resource, Semantics,
+    ShellFact, Tool, ToolBuilder, ToolContext, ToolFailure, UserText,
 };
 use portcullis_event::fold::Shell;
 use portcullis_sandbox::Kind;
@@ -112,7 +112,7 @@ fn env_key(text: &str) -> Result<EnvKey, Precondition> {
 
 /// The one name that a change of the environment is about.
 fn about_key(text: &str, caller: &Caller) -> Result<Resolved, Precondition> {
-    let own = Resource::own(ResourceKind::McpTool, format!("env:{}", env_key(text)?));
+    let own = Resource::own(NamedKind::Shell, format!("env:{}", env_key(text)?));
     Ok(Resolved { resources: vec![own], keys: vec![key_of(caller)], cwd: None })
 }
 

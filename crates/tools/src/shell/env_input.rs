@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use portcullis_base::{EnvKey, Risk, RiskSet, limits, loads_code};
-use portcullis_contract::{AccessRequest, Action, Precondition, Resolved, Resource, ResourceKind};
+use portcullis_contract::{AccessRequest, Action, NamedKind, Precondition, Resolved, Resource};
 use portcullis_secret::{SENSITIVE_KEYWORD, SecretText};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -72,7 +72,7 @@ impl EnvInput {
 /// What setting a variable asks. One that loads code lies outside of what a session may do by itself, and no remembered
 /// answer reaches it: its value would be another one. The person who is asked sees the value.
 pub(super) fn setting(name: &str, value: &SecretText, risk: Risk) -> Vec<AccessRequest> {
-    let own = Resource::own(ResourceKind::McpTool, format!("env:{name}"));
+    let own = Resource::own(NamedKind::Shell, format!("env:{name}"));
     let Some(reason) = loads_code(name) else {
         return accesses("shell_set_env", &Resolved { resources: vec![own], ..Resolved::default() }, risk);
     };

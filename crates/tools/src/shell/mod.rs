@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use portcullis_base::{Effect, EffectSet, Reason, Risk, RiskSet, SessionId};
 use portcullis_contract::{
-    AccessRequest, Action, BuildError, Content, Precondition, Resolved, Resource, ResourceKind, Semantics, Tool,
+    AccessRequest, Action, BuildError, Content, NamedKind, Precondition, Resolved, Resource, Semantics, Tool,
     ToolContext, ToolFailure, ToolName,
 };
 use portcullis_pipeline::{ArtifactShelf, ShellBook, ShellError, ShellSeen};
@@ -134,8 +134,8 @@ fn looking() -> Semantics {
 
 /// The one thing such a call is about.
 fn about_shell(wanted: Option<&str>) -> Result<Resolved, Precondition> {
-    let name = session_id(wanted)?.map_or_else(|| "shell".to_owned(), |session| format!("shell:{session}"));
-    Ok(Resolved { resources: vec![Resource::own(ResourceKind::McpTool, name)], ..Resolved::default() })
+    let name = session_id(wanted)?.map_or_else(|| "shell".to_owned(), |session| session.to_string());
+    Ok(Resolved { resources: vec![Resource::own(NamedKind::Shell, name)], ..Resolved::default() })
 }
 
 fn accesses(action: &str, resolved: &Resolved, risk: Risk) -> Vec<AccessRequest> {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use portcullis_base::{Reason, RiskSet, TaskId};
 use portcullis_contract::{
-    AccessRequest, Action, BuildError, Precondition, Resolved, Resource, ResourceKind, Tool, ToolFailure, ToolName,
+    AccessRequest, Action, BuildError, NamedKind, Precondition, Resolved, Resource, Tool, ToolFailure, ToolName,
 };
 use portcullis_pipeline::{TaskBook, TaskError};
 
@@ -34,7 +34,7 @@ fn task_id(text: &str) -> Result<TaskId, Precondition> {
 
 /// The one thing such a call is about, and no keys: the very task may hold those.
 fn about(text: &str) -> Result<Resolved, Precondition> {
-    let own = Resource::own(ResourceKind::McpTool, task_id(text)?.to_string());
+    let own = Resource::own(NamedKind::Task, task_id(text)?.to_string());
     Ok(Resolved { resources: vec![own], ..Resolved::default() })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use portcullis_base::{Code, Phase, Reason, Risk, RiskSet};
 use portcullis_contract::{
-    AccessRequest, Action, Concurrency, DefaultPolicy, Resolved, Resource, ResourceKind, Semantics, Tool,
+    AccessRequest, Action, Concurrency, DefaultPolicy, NamedKind, Resolved, Resource, Semantics, Tool,
 };
 use portcullis_event::Observed;
 use schemars::JsonSchema;
@@ -32,7 +32,7 @@ fn holder(begun: &Arc<Semaphore>, let_go: &Arc<Semaphore>) -> Tool {
         .resolve(|input: &Hold, _| Ok(Resolved { keys: vec![input.key.clone()], ..Resolved::default() }))
         .keyed()
         .plan_access(|_, _| {
-            let own = Resource::own(ResourceKind::McpTool, "hold");
+            let own = Resource::own(NamedKind::McpTool, "hold");
             vec![AccessRequest::new(Action::new("hold"), own, RiskSet::from([Risk::Write]))]
         })
         .execute(move |_, _| {

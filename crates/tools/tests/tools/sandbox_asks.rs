@@ -198,7 +198,7 @@ proptest! {
 #[tokio::test]
 async fn h44_a_variable_of_a_call_asks_what_setting_it_asks() {
     let mut world = world();
-    world.rules = "[[rules]]\naction = \"shell_set_env\"\nmcp_tool = \"env:LD_PRELOAD\"\neffect = \"deny\"\n";
+    world.rules = "[[rules]]\naction = \"shell_set_env\"\nshell = \"env:LD_PRELOAD\"\neffect = \"deny\"\n";
     let process = world.start();
     let session = world.session().await;
     let hand = process.open(session).await;

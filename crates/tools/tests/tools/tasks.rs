@@ -29,7 +29,7 @@ fn job(leave: &Arc<Notify>) -> BTreeMap<ToolName, Tool> {
     let tool = Tool::builder::<Bytes, String>("A job of a test.")
         .semantics(semantics)
         .plan_access(|_, _| {
-            let own = portcullis_contract::Resource::own(portcullis_contract::ResourceKind::McpTool, "job");
+            let own = portcullis_contract::Resource::own(portcullis_contract::NamedKind::McpTool, "job");
             let risk = [portcullis_base::Risk::Write].into();
             vec![portcullis_contract::AccessRequest::new(portcullis_contract::Action::new("job"), own, risk)]
         })

@@ -155,7 +155,7 @@ async fn check38_what_rules_ask_about_no_stage_comes_upon_unasked() {
 /// A variable of the session can make any program run code, and a rule may allow setting one.
 #[tokio::test(flavor = "multi_thread")]
 async fn h03_no_stage_gets_anything_of_the_sessions_environment() {
-    let rule = "[[rules]]\naction = \"shell_set_env\"\nmcp_tool = \"env:*\"\neffect = \"allow\"\n";
+    let rule = "[[rules]]\naction = \"shell_set_env\"\nshell = \"env:*\"\neffect = \"allow\"\n";
     let world = World::with(rule, IsolationLevel::Full).await;
     world.put("a.txt", "a\n");
     world.put(

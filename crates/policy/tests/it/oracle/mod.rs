@@ -2,7 +2,7 @@
 //! with its own matching, and is meant to be read rather than to be fast.
 
 use portcullis_base::{Risk, Timestamp};
-use portcullis_contract::{DefaultPolicy, ResourceKind};
+use portcullis_contract::{DefaultPolicy, NamedKind, ResourceKind};
 
 pub const WORKSPACE: &str = "/workspace";
 
@@ -138,7 +138,7 @@ fn fit(pattern: &Pattern, touch: &Touch) -> Option<Fit> {
             }
             None => (host == text).then(|| (host.split('.').count(), host.len(), true)),
         },
-        (Pattern::Tool(glob), ResourceKind::McpTool) => {
+        (Pattern::Tool(glob), ResourceKind::Named(NamedKind::McpTool)) => {
             word_matches(glob, text).then(|| (usize::from(!wild(glob)), literal_chars(glob), !wild(glob)))
         }
         _ => None,

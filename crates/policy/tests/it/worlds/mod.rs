@@ -2,7 +2,7 @@
 //! that mean something to a pattern.
 
 use portcullis_base::{GrantId, Risk, SessionId, Timestamp};
-use portcullis_contract::{AccessRequest, Action, DefaultPolicy, Resource, ResourceKind};
+use portcullis_contract::{AccessRequest, Action, DefaultPolicy, NamedKind, Resource, ResourceKind};
 use portcullis_policy::{
     Asker, Decision, Grant, GrantRule, GrantScope, Layer, Policy, PolicyBuilder, Rule, Satisfies, parse_rules,
 };
@@ -161,7 +161,7 @@ fn kind_and_text() -> impl Strategy<Value = (ResourceKind, String)> {
             .prop_map(|w| (ResourceKind::Argv, serde_json::to_string(&w).expect("words"))),
         1 => prop_oneof![Just("x.y"), Just("a.x.y"), Just("b.a.x.y"), Just("ax.y")]
             .prop_map(|h| (ResourceKind::Host, h.to_owned())),
-        1 => prop_oneof![Just("s/t"), Just("s/u"), Just("t")].prop_map(|t| (ResourceKind::McpTool, t.to_owned())),
+        1 => prop_oneof![Just("s/t"), Just("s/u"), Just("t")].prop_map(|t| (NamedKind::McpTool.into(), t.to_owned())),
         1 => Just((ResourceKind::Secret, "token".to_owned())),
         1 => Just((ResourceKind::Opaque, "$(x)".to_owned())),
     ]

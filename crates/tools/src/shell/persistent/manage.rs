@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use portcullis_base::{Effect, EffectSet, EnvKey, Risk, RiskSet};
 use portcullis_contract::{
-    AccessRequest, Action, BuildError, Caller, Concurrency, DefaultPolicy, Precondition, Resolved, Resource,
-    ResourceKind, Semantics, ShellFact, Tool, ToolContext, ToolFailure, UserText,
+    AccessRequest, Action, BuildError, Caller, Concurrency, DefaultPolicy, NamedKind, Precondition, Resolved, Resource,
+    Semantics, ShellFact, Tool, ToolContext, ToolFailure, UserText,
 };
 use portcullis_secret::SecretText;
 use schemars::JsonSchema;
@@ -127,7 +127,7 @@ impl Persistent {
 
 /// The shell itself, and the folder it stands in, which must not be one that may not be read.
 fn planned(action: &'static str, resolved: &Resolved) -> Vec<AccessRequest> {
-    let own = Resolved { resources: vec![Resource::own(ResourceKind::McpTool, "shell")], ..Resolved::default() };
+    let own = Resolved { resources: vec![Resource::own(NamedKind::Shell, "shell")], ..Resolved::default() };
     let mut plan = accesses(action, &own, Risk::Write);
     plan.extend(crate::search::scope::plan(action, resolved));
     plan
@@ -209,7 +209,7 @@ pub(super) fn close(parts: Arc<Persistent>) -> Result<Tool, BuildError> {
         .executor(executor("shell_close"))
         .keyed()
         .resolve(|_: &CloseInput, caller| {
-            let own = Resource::own(ResourceKind::McpTool, "shell");
+            let own = Resource::own(NamedKind::Shell, "shell");
             Ok(Resolved { resources: vec![own], keys: vec![shell_key(caller)], cwd: None })
         })
         .plan_access(|_, resolved| accesses("shell_close", resolved, Risk::Write))

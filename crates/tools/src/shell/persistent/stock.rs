@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use portcullis_base::{Risk, RiskSet};
 use portcullis_contract::{
-    AccessRequest, Action, BuildError, Content, DefaultPolicy, Precondition, Prepared, Resolved, Resource,
-    ResourceKind, ShellFact, Tool, ToolContext, ToolFailure, UserText,
+    AccessRequest, Action, BuildError, Content, DefaultPolicy, NamedKind, Precondition, Prepared, Resolved, Resource,
+    ShellFact, Tool, ToolContext, ToolFailure, UserText,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
             Some(line) => planned.shell.touched("bash", line, resolved),
             None => {
                 // A fresh shell reaches nothing that the old one did not.
-                let own = Resource::own(ResourceKind::McpTool, "shell");
+                let own = Resource::own(NamedKind::Shell, "shell");
                 vec![AccessRequest::new(Action::new("bash"), own, RiskSet::from([Risk::Read]))]
             }
         })
