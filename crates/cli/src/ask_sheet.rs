@@ -36,7 +36,7 @@ impl Sheet {
 
     /// The next page. What can be chosen below it has to be shown.
     pub fn turn(&mut self) -> String {
-        let page = self.pages.next();
+        let page = self.pages.next_page();
         self.chooser = Chooser::new(self.whole.choices(self.pages.at_end(), self.detail, self.besides));
         page
     }

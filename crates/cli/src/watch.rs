@@ -241,7 +241,7 @@ pub async fn read_through(world: &World, ask: &AskView, term: &Term) -> anyhow::
     }
     let mut typed = keys(term)?;
     let mut interrupts = interrupts()?;
-    term.print(&pages.next())?;
+    term.print(&pages.next_page())?;
     while !pages.at_end() {
         term.note(&styled(BOLD, WORDS));
         let shown = Instant::now();
@@ -258,7 +258,7 @@ pub async fn read_through(world: &World, ask: &AskView, term: &Term) -> anyhow::
             }
         }
         pages.follow(Size::of_terminal());
-        term.print(&pages.next())?;
+        term.print(&pages.next_page())?;
         // What is on the screen now may be less than the page.
         pages.follow(Size::of_terminal());
     }

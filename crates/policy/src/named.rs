@@ -57,7 +57,7 @@ pub(crate) fn formerly<'n>(action: &ActionPattern, name: &'n str) -> Option<(Nam
     };
     let (kind, ..) = FORMER.into_iter().find(|(_, actions, names)| {
         let ours = actions.iter().any(|ours| action.matches(&Action::new(*ours)));
-        ours && (action.literal_word().is_some() || names.iter().any(|former| begins_so(&former)))
+        ours && (action.literal_word().is_some() || names.iter().any(begins_so))
     })?;
     Some((kind, name.strip_prefix(FORMER_SHELL).unwrap_or(name)))
 }

@@ -75,7 +75,7 @@ impl Pages {
     }
 
     /// The next page, with its number where there are several. Empty after the last.
-    pub fn next(&mut self) -> String {
+    pub fn next_page(&mut self) -> String {
         let Some(page) = self.pages.get(self.shown) else { return String::new() };
         self.shown += 1;
         match self.pages.len() {
@@ -107,7 +107,7 @@ mod tests {
     fn all(pages: &mut Pages) -> Vec<String> {
         let mut out = Vec::new();
         while !pages.at_end() {
-            out.push(pages.next());
+            out.push(pages.next_page());
         }
         out
     }
@@ -121,7 +121,7 @@ mod tests {
         let mut pages = of("a\nb\n", SMALL);
         assert!(pages.is_one());
         assert_eq!(all(&mut pages), ["a\nb\n"]);
-        assert_eq!(pages.next(), "");
+        assert_eq!(pages.next_page(), "");
     }
 
     #[test]
@@ -136,16 +136,16 @@ mod tests {
     #[test]
     fn a_text_is_paged_anew_for_another_size_and_begins_with_its_first_page() {
         let mut pages = of(&"line\n".repeat(12), SMALL);
-        assert!(pages.next().contains("page 1 of 2"));
+        assert!(pages.next_page().contains("page 1 of 2"));
         assert!(!pages.follow(SMALL), "nothing changed");
-        assert!(pages.next().contains("page 2 of 2") && pages.at_end());
+        assert!(pages.next_page().contains("page 2 of 2") && pages.at_end());
         // Also when all of it was shown: at the new size nothing was.
         let smaller = Size { columns: 20, rows: 6 };
         assert!(pages.follow(smaller) && !pages.at_end());
-        assert!(pages.next().contains("page 1 of 4"));
+        assert!(pages.next_page().contains("page 1 of 4"));
         let larger = Size { columns: 20, rows: 40 };
         assert!(pages.follow(larger) && !pages.at_end() && pages.is_one());
-        pages.next();
+        pages.next_page();
         // It fitted, and fits still.
         assert!(!pages.follow(Size { columns: 90, rows: 30 }) && pages.at_end());
         assert!(pages.follow(smaller) && !pages.at_end());
