@@ -81,8 +81,7 @@ impl Facts {
         self.calls.iter().filter(|call| call.is_away()).map(|call| call.observed.intent_id).collect()
     }
 
-    /// A background task ended: what it was to verify has its verdict now. It speaks of the tree as it was when the task
-    /// began, so a change since makes it stale all the same.
+    /// A background task ended: what it was to verify has its verdict now, about the tree as it was when the task began.
     pub fn task_ended(&mut self, ended: &TaskCompleted, seq: u64) {
         let waits = |call: &&mut Arc<CallRecord>| call.is_away() && call.observed.intent_id == ended.intent_id;
         if let Some(call) = self.calls.iter_mut().find(waits).map(Arc::make_mut) {
@@ -101,9 +100,7 @@ impl Facts {
         if let Some(call) = self.calls.iter_mut().find(unclear).map(Arc::make_mut) {
             call.end = match resolved.resolution {
                 Resolution::Happened => CallEnd::Happened,
-                Resolution::DidNotHappen => {
-                    CallEnd::NotRun("nothing: a person found that it did not happen".to_owned())
-                }
+                Resolution::DidNotHappen => CallEnd::NotRun("nothing: a person found that it never ran".to_owned()),
             };
         }
     }

@@ -240,7 +240,7 @@ impl Screen {
     pub fn document(&self, document: &Value) {
         if self.term.json {
             let written = self.term.document(document);
-            self.paper().noted(written.or_else(|error| error.downcast::<io::Error>().map_or(Ok(()), Err)));
+            self.paper().noted(written);
         }
     }
 

@@ -39,7 +39,7 @@ pub struct HandedOver {
     pub child: Option<SessionId>,
     /// The call that it answers; none where a reply's directive asked for it.
     pub intent_id: Option<IntentId>,
-    /// Its tool; of a child, its agent.
+    /// What the client was asked for; of a child, its agent. Empty for an environment: its intent has the tool.
     pub name: String,
     pub input: Value,
     pub requested_at: Timestamp,

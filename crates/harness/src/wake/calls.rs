@@ -5,6 +5,7 @@ use std::sync::Arc;
 use portcullis_base::{Code, EventId, Fulfiller};
 use portcullis_event::State;
 use portcullis_event::facts::{Disposition as Acked, SpanResult, StopReason};
+use portcullis_event::fold::HandedOver;
 use portcullis_pipeline::{Attended, Disposition, Halt, Proposal, Stopping};
 
 use super::{Wake, WakeEnd, WakeStop};
@@ -171,7 +172,12 @@ fn awaited(state: &State) -> String {
     let asked: Vec<String> = asked.map(|intent| quoted::name(&intent.tool)).collect();
     let of = |by: Fulfiller| {
         let requests = state.progress.handed_over.values().filter(move |request| request.by == by);
-        requests.map(|request| quoted::name(&request.name)).collect::<Vec<_>>().join(", ")
+        let tool = |request: &HandedOver| Some(state.intents.get(request.intent_id?)?.tool.clone());
+        let name = |request: &HandedOver| match request.name.is_empty() {
+            true => quoted::name(&tool(request).unwrap_or_default()),
+            false => quoted::name(&request.name),
+        };
+        requests.map(name).collect::<Vec<_>>().join(", ")
     };
     let mut words = Vec::new();
     if !asked.is_empty() {
